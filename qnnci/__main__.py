@@ -1,0 +1,5 @@
+"""`python -m qnnci` is `qnnci`."""
+
+from qnnci.cli import main
+
+main()

@@ -1,0 +1,79 @@
+"""The one way to write and to hash files: whole or not at all, never half under a final name."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from qnnci.errors import MachineError
+
+
+@contextlib.contextmanager
+def disk_errors(path: Path) -> Iterator[None]:
+    """Turn what the machine refuses (full disk, no permission) into a MachineError that names the path."""
+    try:
+        yield
+    except OSError as error:
+        hints = {
+            errno.ENOSPC: "free some space or point `output` at another disk; finished stages stand",
+            errno.EDQUOT: "the quota is used up: free some space; finished stages stand",
+            errno.EACCES: "give this user the right to write there, or choose another `output`",
+            errno.EROFS: "the file system is read-only: choose another `output`",
+        }
+        if error.errno not in hints:
+            raise
+        raise MachineError(f"{os.strerror(error.errno)}: {path}", hint=hints[error.errno]) from error
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Yield a path beside `path` to write to; on success it is fsynced and renamed, on failure removed."""
+    with disk_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+        os.close(handle)
+    part = Path(name)
+    try:
+        with disk_errors(path):
+            yield part
+            commit(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def commit(part: Path, path: Path) -> None:
+    """Make the finished file `part` appear as `path`: data first, then the name, then the folder."""
+    with part.open("rb") as file:
+        os.fsync(file.fileno())
+    os.chmod(part, 0o644)  # noqa: S103 - mkstemp's 0600 would lock out other users of a shared cache
+    os.replace(part, path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def write_text(path: Path, text: str) -> None:
+    with replacing(path) as part:
+        part.write_text(text, encoding="utf-8")
+
+
+def write_json(path: Path, data: Any) -> None:
+    write_text(path, json.dumps(data, indent=2, ensure_ascii=False) + "\n")
+
+
+def sha256(path: Path) -> str:
+    """Hex digest of a file, streamed."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(1 << 20):
+            digest.update(chunk)
+    return digest.hexdigest()

@@ -1,0 +1,166 @@
+"""build/manifest.json and the provenance beside each binary: what was built, from what, how, and how good it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from qnnci.errors import UsageError
+from qnnci.soc import all_socs, find_soc
+
+
+class Record(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Tensor(Record):
+    """A graph input or output as the binary has it; `dtype` in QNN's words, scale and offset where quantized."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    scale: float | None = None
+    offset: int | None = None
+
+
+class Figures(Record):
+    """One output of the binary against the original on the CPU, over all samples together."""
+
+    cosine: float | None
+    snr_db: float | None
+    max_abs: float | None
+    max_rel: float | None
+
+
+class Parity(Record):
+    """`runner` says what ran the binary. The emulator's figures are about numbers, never about speed."""
+
+    runner: Literal["emulator"] = "emulator"
+    inputs: str
+    samples: int
+    outputs: dict[str, Figures]
+
+
+class Entry(Record):
+    """One target: its binary, where it comes from, and what the binary itself says. Sizes in bytes."""
+
+    graph: str
+    soc: str
+    soc_id: int
+    dsp_arch: str
+    precision: str
+    passed: bool
+    binary: str
+    sha256: str
+    bytes: int
+    context_model: str
+    graph_name: str
+    route: str
+    qairt: str
+    optimization: int | None
+    vtcm_bytes: int | None
+    spill_fill_bytes: int | None
+    const_bytes: int | None
+    op_data_bytes: int | None
+    io_bytes: int | None
+    float_fallback_ops: tuple[str, ...] = ()
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    source: str
+    source_sha256: str
+    encodings_sha256: str | None = None
+    license: str | None
+    parity: Parity | None
+    compile_seconds: float
+    compile_peak_mb: int | None
+    built_at: str
+    built_by: str
+
+
+class Device(Record):
+    """A row of the device-selection table: `ro.soc.model` of a phone to the binary of each graph."""
+
+    soc_model: str
+    soc: str
+    dsp_arch: str
+    min_runtime: str
+    binaries: dict[str, str]
+
+
+class FindingRecord(Record):
+    rule: str
+    severity: Literal["error", "warning", "notice"]
+    message: str
+    hint: str = ""
+    graph: str = ""
+    soc: str = ""
+    stage: str = ""
+    node: str = ""
+    file: str = ""
+    line: int = 0
+
+
+class Manifest(Record):
+    """The whole build. A device that is not in `devices` runs the original on its CPU: `fallback` says so."""
+
+    version: Literal[1] = 1
+    name: str
+    license: str | None
+    passed: bool
+    tools: dict[str, str]
+    entries: tuple[Entry, ...]
+    devices: tuple[Device, ...]
+    fallback: Literal["cpu"] = "cpu"
+    findings: tuple[FindingRecord, ...]
+
+
+def devices(entries: tuple[Entry, ...]) -> tuple[Device, ...]:
+    """The device-selection table of what passed: one row for each name and alias of each SoC."""
+    rows = []
+    for soc in all_socs():
+        passed = [entry for entry in entries if entry.soc == soc.name and entry.passed]
+        if not passed:
+            continue
+        binaries = {entry.graph: entry.binary for entry in passed}
+        newest = max((entry.qairt for entry in passed), key=_version)
+        rows += [
+            Device(soc_model=name, soc=soc.name, dsp_arch=soc.dsp_arch, min_runtime=newest, binaries=binaries)
+            for name in (soc.name, *soc.aliases)
+        ]
+    return tuple(rows)
+
+
+def _version(build: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in build.lstrip("v").split("-")[0].split(".") if part.isdigit())
+
+
+def device_for(manifest: Manifest, soc_model: str) -> Device | None:
+    """The row for a phone's `ro.soc.model`, binning letters included; None means the CPU."""
+    table = {device.soc_model: device for device in manifest.devices}
+    if soc_model in table:
+        return table[soc_model]
+    try:
+        return table.get(find_soc(soc_model).name)
+    except UsageError:
+        return None
+
+
+def load(path: Path) -> Manifest:
+    """Read a manifest.
+
+    Raises:
+        UsageError: not there, or not a manifest of this version.
+
+    """
+    try:
+        return Manifest.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise UsageError(
+            f"{path} is not a manifest of version 1: {'.'.join(map(str, first['loc']))}: {first['msg']}",
+            hint="make it again with `qnnci build`",
+        ) from error

@@ -1,0 +1,203 @@
+"""qnn.yaml: what is compiled, for which chips, and what must hold. Typed, strict, exported as JSON Schema."""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from qnnci.errors import UsageError
+from qnnci.soc import Soc, find_soc
+
+Precision = Literal["fp16", "w8a8", "w8a16", "w4a16"]
+Route = Literal["ort"]
+FailOn = Literal["error", "warning", "never"]
+Metric = Literal["cosine", "snr_db", "max_abs", "max_rel"]
+
+# Names become folders, file names and matrix ids, so they keep to what every file system takes.
+NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$"
+SHA256 = r"^[0-9a-f]{64}$"
+
+
+class Model(BaseModel):
+    """Strict and frozen: an unknown key is an error, and nothing changes after loading."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Input(Model):
+    """One graph input: fixed to a shape, or folded to a constant."""
+
+    shape: tuple[Annotated[int, Field(ge=1)], ...] | None = Field(None, description="Every dimension, fixed.")
+    value: bool | int | float | list[Any] | None = Field(
+        None, description="A constant: the input disappears and its value is folded into the graph."
+    )
+    range: tuple[float, float] | None = Field(
+        None, description="Range of the seeded values that verification feeds (default -1 to 1; integers 0 to 1)."
+    )
+
+    @model_validator(mode="after")
+    def _one_of(self) -> Input:
+        if self.value is not None and (self.shape or self.range):
+            raise ValueError("give either `value` (a constant) or `shape`/`range`, not both")
+        return self
+
+
+def _input(value: object) -> object:
+    return {"shape": value} if isinstance(value, (list, tuple)) else value
+
+
+class PrecisionMap(Model):
+    """A precision for all chips, with exceptions by SoC name or dsp arch (the SoC wins)."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    __pydantic_extra__: dict[str, Precision]
+    default: Precision = "fp16"
+
+    def for_soc(self, soc: Soc) -> Precision:
+        given = {key.upper(): value for key, value in (self.__pydantic_extra__ or {}).items()}
+        for key in (soc.name, *soc.aliases, soc.dsp_arch):
+            if key.upper() in given:
+                return given[key.upper()]
+        return self.default
+
+    @model_validator(mode="after")
+    def _known_keys(self) -> PrecisionMap:
+        arches = {"v68", "v69", "v73", "v75", "v79", "v81", "v85"}
+        for key in self.__pydantic_extra__ or {}:
+            if key not in arches:
+                _soc(key)
+        return self
+
+
+def _precision(value: object) -> object:
+    return {"default": value} if isinstance(value, str) else value
+
+
+def _soc(name: object) -> str:
+    try:
+        return find_soc(str(name)).name
+    except UsageError as error:
+        raise ValueError(f"{error.message}; {error.hint}") from error
+
+
+def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(names))
+
+
+SocName = Annotated[str, BeforeValidator(_soc), Field(examples=["SM8750"])]
+SocNames = Annotated[tuple[SocName, ...], AfterValidator(_distinct), Field(min_length=1)]
+Inputs = dict[str, Annotated[Input, BeforeValidator(_input)]]
+
+
+class ParityGate(Model):
+    """A bound on one figure of the comparison with the original on the CPU."""
+
+    metric: Metric = "cosine"
+    min: float | None = None
+    max: float | None = None
+    severity: FailSeverity = "error"
+
+    @model_validator(mode="after")
+    def _bounded(self) -> ParityGate:
+        if (self.min is None) == (self.max is None):
+            raise ValueError("give `min` or `max`")
+        return self
+
+
+FailSeverity = Literal["error", "warning", "notice"]
+
+
+class MaxGate(Model):
+    """An upper bound, and how bad it is to exceed it."""
+
+    max: Annotated[int, Field(ge=0)]
+    severity: FailSeverity = "error"
+
+
+def _gate_list(value: object) -> object:
+    return value if isinstance(value, (list, tuple)) else [value]
+
+
+class Gates(Model):
+    """What must hold of every binary. Right SoC and arch, and no CPU fallback, are always demanded."""
+
+    parity: Annotated[tuple[ParityGate, ...], BeforeValidator(_gate_list)] = (
+        ParityGate(metric="cosine", min=0.99),
+    )
+    spill_fill_bytes: MaxGate = MaxGate(max=0, severity="warning")
+    vtcm_mb: MaxGate | None = Field(None, description="Default: what the chip has.")
+    binary_mb: MaxGate | None = None
+
+
+class Compile(Model):
+    """Options of the compiler."""
+
+    optimization: Literal[1, 2, 3] = 3
+    vtcm_mb: Annotated[int, Field(ge=1, le=64)] | None = Field(None, description="Default: all that the chip has.")
+
+
+class Limits(Model):
+    """Limits of one stage of one target, enforced from outside the native compiler."""
+
+    seconds: Annotated[int, Field(ge=1)] = 1800
+    memory_mb: Annotated[int, Field(ge=64)] | None = Field(None, description="Default: nine tenths of the machine's.")
+
+
+class Verify(Model):
+    """How binaries are compared with the original. The host emulator checks numbers, not speed."""
+
+    enabled: bool = True
+    targets: Literal["all", "one-per-arch"] = Field("all", description="Which SoCs of a graph are run.")
+    inputs: str | None = Field(None, description="A .npz, a folder of .npy, or .raw files, instead of seeded inputs.")
+    samples: Annotated[int, Field(ge=1, le=1000)] = Field(4, description="How many feeds at most.")
+    seconds: Annotated[float, Field(gt=0)] = Field(20, description="No further feed is begun after this time.")
+    seed: int = 0
+
+
+class Graph(Model):
+    """One ONNX file to compile."""
+
+    source: Annotated[str, Field(min_length=1)] = Field(
+        description="A path, https://…, hf://org/repo/file@revision or pypi://name==version/path/in/wheel."
+    )
+    sha256: Annotated[str, Field(pattern=SHA256)] | None = None
+    inputs: Inputs = {}
+    precision: Annotated[PrecisionMap, BeforeValidator(_precision)] | None = None
+    socs: SocNames | None = Field(None, description="Default: the project's.")
+    simplify: bool = Field(True, description="Run onnxsim.")
+    gates: Gates | None = Field(None, description="Default: the project's.")
+    verify: Verify | None = Field(None, description="Default: the project's.")
+
+
+class Project(Model):
+    """A whole project file."""
+
+    name: Annotated[str, Field(pattern=NAME)]
+    license: str | None = Field(None, description="Licence of the model: a compiled model is the model.")
+    route: Route = "ort"
+    socs: SocNames
+    graphs: Annotated[dict[Annotated[str, Field(pattern=NAME)], Graph], Field(min_length=1)]
+    precision: Annotated[PrecisionMap, BeforeValidator(_precision)] = PrecisionMap()
+    compile: Compile = Compile()
+    verify: Verify = Verify()
+    gates: Gates = Gates()
+    fail_on: FailOn = "error"
+    limits: Limits = Limits()
+    output: Annotated[str, Field(min_length=1)] = "build"
+
+    def graph_socs(self, graph: str) -> tuple[Soc, ...]:
+        return tuple(find_soc(name) for name in self.graphs[graph].socs or self.socs)
+
+    def precision_for(self, graph: str, soc: Soc) -> Precision:
+        return (self.graphs[graph].precision or self.precision).for_soc(soc)
+
+    def gates_for(self, graph: str) -> Gates:
+        return self.graphs[graph].gates or self.gates
+
+    def verify_for(self, graph: str) -> Verify:
+        return self.graphs[graph].verify or self.verify
+
+
+ParityGate.model_rebuild()

@@ -1,0 +1,151 @@
+"""The catalogue of rules. docs/rules.md is generated from it; a finding can only be made of a rule here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from qnnci.findings import Finding, Severity
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What a finding of this kind means, and what a person does about it."""
+
+    id: str
+    title: str
+    severity: Severity
+    meaning: str
+    todo: str
+
+
+_CATALOGUE = (
+    # the graph as it came
+    Rule("dynamic-dim", "A dimension is not fixed", "error",
+         "HTP binaries have static shapes. A symbolic or unknown dimension would be refused by the compiler.",
+         "give the shape under `inputs:` in qnn.yaml (or `--input name=1,3,224,224`)"),
+    Rule("bad-shape", "A shape does not fit the graph", "error",
+         "The shape that was given for an input contradicts the graph, or makes an output empty.",
+         "give a shape that the graph accepts; `qnnci init MODEL` lists its inputs"),
+    Rule("unsupported-input-type", "An input or output type that HTP has not", "error",
+         "HTP reads and writes float, int32, bool and fixed point. float64 and string never reach it; int64 is "
+         "turned to int32 by prepare.",
+         "export the graph with float32 or int32 inputs and outputs"),
+    Rule("int64-io", "An int64 input or output", "notice",
+         "Prepare turns it to int32 with the cast inside; the application then feeds int32.",
+         "feed int32, or export the graph with int32 so that both sides agree"),
+    Rule("control-flow", "Control flow is left in the graph", "error",
+         "If, Loop and Scan have no HTP form. An `If` whose condition is constant is folded by prepare; this one is not.",
+         "export without control flow, or give the input that decides it as a constant: `sr: {value: 16000}`"),
+    Rule("unsupported-op", "An op that HTP has not", "error",
+         "The op is known to have no HTP kernel; the compiler would refuse the graph.",
+         "replace the op in the model, or cut the graph before it and run the rest on the CPU"),
+    Rule("costly-op", "An op that is slow on HTP", "warning",
+         "The op runs, but moves much memory or runs on one thread.",
+         "if the model is slow on the device, look here first"),
+    Rule("dynamic-quantize", "Dynamic quantization", "error",
+         "DynamicQuantizeLinear and its kin are for CPUs: accepted at compile time, they fail at run time (6031).",
+         "re-export the float model and quantize it statically (QDQ)"),
+    Rule("high-rank", "A tensor of rank above 5", "error",
+         "HTP tensors have at most five dimensions.",
+         "reshape so that batch and head dimensions are merged"),
+    Rule("too-many-parameters", "Too large for one context", "error",
+         "More than a billion parameters in fp16 exceed what one HTP context can hold (about 2 GiB).",
+         "quantize the weights to 4 or 8 bits, or split the graph"),
+    Rule("old-opset", "Opset outside the tested range", "warning",
+         "The compiler reads opsets 11 to 22 well; outside that range ops may be refused or misread.",
+         "re-export with opset 17"),
+    Rule("new-ir", "IR version newer than the SDK's onnx", "notice",
+         "QAIRT SDK converters carry an old onnx and refuse IR versions above 10; route `ort` does not mind.",
+         "save with IR version 8 to 10 if the SDK routes are used"),
+    Rule("infinite-mask", "A mask of -inf", "warning",
+         "A constant of -inf (or below -65504) becomes -inf or NaN in fp16, and ruins softmax and calibration.",
+         "use a finite value such as -1e4 for masks"),
+    Rule("weights-missing", "An external weights file is missing", "error",
+         "The graph names an external data file that is not there or too short.",
+         "put the file beside the .onnx, complete (Git LFS pointers are 130 bytes long)"),
+    # prepare
+    Rule("simplify-failed", "onnxsim could not simplify the graph", "warning",
+         "The graph goes on unsimplified. It may hold shape arithmetic that the compiler refuses.",
+         "look at logs/prepare.log; report the model to onnxsim"),
+    Rule("simplify-repaired", "onnxsim's result was repaired", "notice",
+         "onnxsim left nodes out of order or shapes wrong; qnnci sorted the nodes and inferred the shapes anew.",
+         "nothing"),
+    Rule("prepared-differs", "The prepared graph computes something else", "error",
+         "On the CPU, the prepared graph's outputs are not those of the source.",
+         "set `simplify: false` for the graph; report the model to qnn-compile"),
+    Rule("quantized-source", "The source is quantized already", "warning",
+         "The graph holds QuantizeLinear/DequantizeLinear pairs, but the precision in force is fp16.",
+         "name the precision that the graph has, for example `precision: w8a8`"),
+    Rule("quantize-needed", "The precision needs a quantized graph", "error",
+         "A fixed-point precision was asked for, but the source holds no QuantizeLinear/DequantizeLinear pairs.",
+         "quantize the model first (onnxruntime.quantization, QDQ format) or use `precision: fp16`"),
+    # compile
+    Rule("cpu-fallback", "A node that the compiler left to the CPU", "error",
+         "The QNN compiler does not take this node, so the graph cannot run wholly on the HTP.",
+         "replace the op or its data type; `qnnci check` names what is known not to work"),
+    Rule("fp16-unsupported", "No fp16 on this chip", "error",
+         "The chip's HTP has no floating point that the vendor supports (all of v68, and some later chips).",
+         "set a fixed-point precision for it, for example `precision: {default: fp16, v68: w8a16}`, or leave it out"),
+    Rule("vtcm-exceeded", "A node needs more VTCM than there is", "error",
+         "One op's working set does not fit into the chip's VTCM.",
+         "make the tensor smaller or tile the op, or leave this chip out"),
+    Rule("compile-failed", "The compiler refused the graph", "error",
+         "The compiler ended with an error that is none of the others.",
+         "the last lines of logs/compile.log say why"),
+    Rule("compile-crashed", "The compiler crashed", "error",
+         "The native compiler ended by a signal (134 is an abort, 139 a segfault).",
+         "see logs/compile.log; try `compile: {optimization: 2}`, and report the model to onnxruntime-qnn"),
+    Rule("stage-timeout", "A stage took too long", "error",
+         "The stage was stopped at its time limit.",
+         "raise `limits: {seconds: …}`, or make the graph smaller"),
+    Rule("stage-memory", "A stage took too much memory", "error",
+         "The stage was stopped at its memory limit, or by the kernel.",
+         "raise `limits: {memory_mb: …}`, lower `--jobs`, or use a larger machine"),
+    Rule("nothing-written", "The compiler wrote no binary", "error",
+         "The compiler ended without an error, but the context binary is missing or empty.",
+         "see logs/compile.log"),
+    # what the binary says
+    Rule("wrong-soc", "The binary is for another SoC", "error",
+         "The SoC id inside the binary is not the one asked for.",
+         "see logs/compile.log; check the SoC's id with `qnnci socs`"),
+    Rule("wrong-arch", "The binary is for another dsp arch", "error",
+         "The dsp arch inside the binary is not the chip's: it would not load.",
+         "see logs/compile.log; check the SoC's id with `qnnci socs`"),
+    Rule("wrong-optimization", "The optimisation level did not take effect", "warning",
+         "The level inside the binary is not the one asked for.",
+         "see logs/compile.log"),
+    Rule("spill-fill", "Tensors spill from VTCM to DDR", "warning",
+         "Intermediate tensors that do not fit into VTCM travel to DDR and back: slower and more power.",
+         "smaller inputs, fixed point instead of fp16, or a chip with more VTCM"),
+    Rule("vtcm", "VTCM is not as asked for", "error",
+         "The VTCM size inside the binary is above the gate's limit, or above what the chip has.",
+         "set `vtcm_mb` under `compile:`"),
+    Rule("binary-size", "The binary is too large", "error",
+         "The context binary is larger than the gate allows.",
+         "quantize the weights or split the graph"),
+    Rule("not-a-context", "Not a context binary", "error",
+         "libQnnSystem does not take the file as a context binary.",
+         "compile it again; a download may be truncated (compare its sha256 with the manifest)"),
+    # numbers
+    Rule("parity", "The binary's numbers are off", "error",
+         "Run in the emulator, the binary's outputs are further from the original ONNX on the CPU than the gate allows.",
+         "keep sensitive layers in higher precision, scale small activations up, or accept it by `gates: {parity: …}`"),
+    Rule("not-finite", "NaN or infinity in the outputs", "error",
+         "The binary, or the original on the CPU, gives values that are not finite.",
+         "fp16 overflows at 65504: scale the activations down; or give real inputs under `verify: {inputs: …}`"),
+    Rule("verify-failed", "The binary could not be run in the emulator", "error",
+         "The emulator refused or crashed on the written binary.",
+         "see logs/verify.log"),
+    Rule("not-verified", "The binary was not verified", "notice",
+         "Verification was switched off, so nothing is known about the binary's numbers.",
+         "run without `--no-verify`"),
+)
+
+RULES: dict[str, Rule] = {rule.id: rule for rule in _CATALOGUE}
+
+
+def finding(rule: str, message: str, *, severity: Severity | None = None, hint: str = "", **where: Any) -> Finding:
+    """A finding of a catalogued rule, with its default severity and hint unless they are given."""
+    entry = RULES[rule]
+    return Finding(rule, severity or entry.severity, message, hint or entry.todo, **where)
