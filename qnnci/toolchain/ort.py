@@ -1,0 +1,164 @@
+"""Route `ort`: ONNX Runtime's QNN provider compiles ahead of time and emulates what it wrote. Child processes only.
+
+Provider options and their pitfalls were measured on onnxruntime 1.32.0 with onnxruntime-qnn 2.7.0 (QAIRT 2.51.0).
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import platform
+import sys
+import tempfile
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qnnci.errors import ToolMissing
+from qnnci.files import commit, disk_errors
+
+Arrays = dict[str, NDArray[Any]]
+
+PROVIDER = "QNNExecutionProvider"
+_WARNING = 2
+
+
+@cache
+def _runtime() -> Any:
+    """Return onnxruntime with the QNN provider registered.
+
+    Raises:
+        ToolMissing: no embedded compiler on this Python or machine.
+
+    """
+    try:
+        ort = importlib.import_module("onnxruntime")
+        qnn = importlib.import_module("onnxruntime_qnn")
+    except ImportError as error:
+        raise ToolMissing(f"the embedded compiler is not installed ({error})", hint=way_out()) from error
+    try:
+        ort.register_execution_provider_library(PROVIDER, qnn.get_library_path())
+    except Exception as error:  # ORT raises its own pybind types; any of them means no handshake
+        raise ToolMissing(
+            f"onnxruntime {ort.__version__} does not load the QNN provider: {error}", hint=way_out()
+        ) from error
+    return ort
+
+
+def way_out() -> str:
+    """What to do on a machine that cannot run the embedded compiler."""
+    libc, version = platform.libc_ver()
+    return (
+        "route `ort` needs x86_64 Linux, Python 3.11 or newer and glibc 2.35 or newer; this is "
+        f"{platform.system()} {platform.machine()}, Python {sys.version_info.major}.{sys.version_info.minor}, "
+        f"{libc or 'libc'} {version}. Use Ubuntu 22.04 or Debian 12 with Python 3.11, then "
+        "`pip install --force-reinstall qnnci`"
+    )
+
+
+def _session(model: Path, entries: Mapping[str, str], options: Mapping[str, str]) -> Any:
+    ort = _runtime()
+    settings = ort.SessionOptions()
+    settings.log_severity_level = _WARNING  # the reasons for a refusal are warnings
+    # One core a session: the parallelism is several targets at once.
+    settings.intra_op_num_threads = 1
+    for key, value in {"session.disable_cpu_ep_fallback": "1", **entries}.items():
+        settings.add_session_config_entry(key, value)
+    devices = [device for device in ort.get_ep_devices() if device.ep_name == PROVIDER]
+    settings.add_provider_for_devices(devices[:1], {"backend_path": _backend(), **options})
+    return ort.InferenceSession(str(model), settings)
+
+
+def _backend() -> str:
+    return str(importlib.import_module("onnxruntime_qnn").get_qnn_htp_path())
+
+
+def compile_context(
+    model: Path,
+    context_model: Path,
+    binary: Path,
+    *,
+    soc_id: int,
+    vtcm_mb: int,
+    optimization: int,
+    fp16: bool,
+    label: str = "",
+) -> None:
+    """Compile a static graph into `binary` and an EPContext model that points at it by relative name.
+
+    Both appear whole or not at all, the binary first. `label` prefixes the EPContext node's name; the graph's name
+    inside the binary is the provider's own and cannot be chosen (onnxruntime-qnn 2.7.0).
+
+    Raises:
+        ToolMissing: no embedded compiler.
+        Exception: whatever ONNX Runtime says; the reasons are on standard error.
+
+    """
+    with disk_errors(binary):
+        binary.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".compile-", dir=binary.parent) as name:
+            made = Path(name) / "context.onnx"
+            _session(
+                model,
+                {
+                    "ep.context_enable": "1",
+                    "ep.context_embed_mode": "0",
+                    "ep.context_file_path": str(made),
+                    "ep.context_node_name_prefix": label,
+                },
+                {
+                    "soc_model": str(soc_id),
+                    "vtcm_mb": str(vtcm_mb),
+                    "htp_graph_finalization_optimization_mode": str(optimization),
+                    "enable_htp_fp16_precision": "1" if fp16 else "0",
+                },
+            )
+            made_binary = made.with_name("context_qnn.bin")
+            if not made_binary.exists() or not made_binary.stat().st_size:
+                return  # the caller judges by the files, never by this function's return
+            _point_at(made, binary.name)
+            commit(made_binary, binary)
+            commit(made, context_model)
+
+
+def _point_at(context_model: Path, binary_name: str) -> None:
+    onnx = importlib.import_module("onnx")
+    model = onnx.load(os.fspath(context_model))
+    for node in model.graph.node:
+        for attribute in node.attribute:
+            if attribute.name == "ep_cache_context":
+                attribute.s = binary_name.encode()
+    onnx.save(model, os.fspath(context_model))
+
+
+class Emulator:
+    """A written binary, loaded into the host emulator: right numbers, meaningless speed."""
+
+    def __init__(self, context_model: Path, *, soc_id: int) -> None:
+        self._session = _session(context_model, {}, {"soc_model": str(soc_id)})
+        self._outputs = [output.name for output in self._session.get_outputs()]
+
+    def run(self, feed: Arrays) -> Arrays:
+        """Run one feed; names, shapes and dtypes are those of the graph's own inputs and outputs."""
+        return dict(zip(self._outputs, self._session.run(None, feed), strict=True))
+
+
+def versions() -> dict[str, str]:
+    """Versions of onnxruntime, its QNN provider and QAIRT, as loaded.
+
+    Raises:
+        ToolMissing: no embedded compiler.
+
+    """
+    ort = _runtime()
+    info = importlib.import_module("onnxruntime_qnn.build_and_package_info")
+    return {
+        "onnxruntime": str(ort.__version__),
+        "onnxruntime-qnn": str(importlib.import_module("importlib.metadata").version("onnxruntime-qnn")),
+        "qairt": str(info.qnn_version),
+        "numpy": np.__version__,
+    }
