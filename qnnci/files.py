@@ -52,8 +52,8 @@ def commit(part: Path, path: Path) -> None:
     """Make the finished file `part` appear as `path`: data first, then the name, then the folder."""
     with part.open("rb") as file:
         os.fsync(file.fileno())
-    os.chmod(part, 0o644)  # noqa: S103 - mkstemp's 0600 would lock out other users of a shared cache
-    os.replace(part, path)
+    part.chmod(0o644)  # mkstemp's 0600 would lock out other users of a shared cache
+    part.replace(path)
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -166,7 +165,7 @@ class Graph(Model):
     inputs: Inputs = {}
     precision: Annotated[PrecisionMap, BeforeValidator(_precision)] | None = None
     socs: SocNames | None = Field(None, description="Default: the project's.")
-    simplify: bool = Field(True, description="Run onnxsim.")
+    simplify: bool = Field(default=True, description="Run onnxsim.")
     gates: Gates | None = Field(None, description="Default: the project's.")
     verify: Verify | None = Field(None, description="Default: the project's.")
 
