@@ -38,20 +38,20 @@ class Soc:
 @cache
 def all_socs() -> tuple[Soc, ...]:
     """Every chip of the table, chips without HTP included, by id."""
-    with (files("qnnci") / "data" / "socs.csv").open(encoding="utf-8", newline="") as file:
-        return tuple(
-            Soc(
-                id=int(row["id"]),
-                name=row["name"],
-                aliases=tuple(row["aliases"].split()),
-                marketing=row["marketing"],
-                dsp_arch=row["dsp_arch"],
-                vtcm_mb=int(row["vtcm_mb"] or 0),
-                hvx_threads=int(row["hvx_threads"] or 0),
-                fp16=row["fp16"] == "yes",
-            )
-            for row in csv.DictReader(file)
+    lines = (files("qnnci") / "data" / "socs.csv").read_text(encoding="utf-8").splitlines()
+    return tuple(
+        Soc(
+            id=int(row["id"]),
+            name=row["name"],
+            aliases=tuple(row["aliases"].split()),
+            marketing=row["marketing"],
+            dsp_arch=row["dsp_arch"],
+            vtcm_mb=int(row["vtcm_mb"] or 0),
+            hvx_threads=int(row["hvx_threads"] or 0),
+            fp16=row["fp16"] == "yes",
         )
+        for row in csv.DictReader(lines)
+    )
 
 
 def htp_socs() -> tuple[Soc, ...]:
