@@ -1,0 +1,214 @@
+"""Everything that speaks GitHub Actions: annotations, step summary, step outputs, and quoting vendor output.
+
+What stands in names and messages comes out of other people's models, so nothing here reaches the runner unescaped.
+"""
+
+# No `from __future__ import annotations`: the name is that of the function below.
+
+import contextlib
+import json
+import os
+import re
+import secrets
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from pathlib import Path, PurePosixPath
+
+from qnnci.errors import QnnciError
+from qnnci.findings import SEVERITIES, Finding, Severity
+from qnnci.manifest import Manifest
+from qnnci.report.problems import Problem, clean, problems, shortened
+from qnnci.report.summary import capped, summary
+from qnnci.rules import RULES
+
+PER_TYPE = 10  # GitHub shows ten annotations of each type for a step and drops the rest without a word
+SUMMARY_BYTES = (1 << 20) - 1024  # at 1 MiB the runner throws the whole summary away; it may add line ends
+
+_TITLE, _TEXT = 255, 4000  # characters; what GitHub shows of an annotation
+_OUTPUT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+
+
+def report(manifest: Manifest, path: Path, *, config: str = "", env: Mapping[str, str] = os.environ) -> None:
+    """Annotations, step summary and outputs of a build whose manifest stands at `path`."""
+    findings = [Finding(**record.model_dump()) for record in manifest.findings]
+    _say(*annotations(findings, config=config))
+    write_summary(summary(manifest), env)
+    write_outputs(outputs(manifest, path, env), env)
+
+
+def report_failure(error: QnnciError, *, config: str = "", env: Mapping[str, str] = os.environ) -> None:
+    """The annotation and outputs of a run that ended before there was a manifest."""
+    _say(failure(error, config=config))
+    write_outputs({"result": "fail", "errors": "1", "warnings": "0"}, env)
+
+
+# workflow commands
+
+
+def command(name: str, message: str, **properties: str | int) -> str:
+    """One workflow command on one line; empty properties are left out."""
+    given = ",".join(f"{key}={_property(str(value))}" for key, value in properties.items() if value)
+    return f"::{name}{' ' if given else ''}{given}::{_data(message)}"
+
+
+def _data(text: str) -> str:
+    return clean(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+# findings
+
+
+def annotations(findings: Sequence[Finding], *, config: str = "") -> list[str]:
+    """Workflow commands for the findings, as many as GitHub shows; `config` is the project file seen from the root.
+
+    Where there are more, the most severe and rarest are shown, and one last notice counts the others.
+    """
+    by_type: dict[Severity, list[Problem]] = {severity: [] for severity in SEVERITIES}
+    for problem in problems(findings):
+        by_type[problem.finding.severity].append(problem)
+    room = dict.fromkeys(SEVERITIES, PER_TYPE)
+    if any(len(found) > PER_TYPE for found in by_type.values()):
+        room["notice"] -= 1  # for the notice that counts the others
+    shown = [_annotation(problem, config) for severity in SEVERITIES for problem in by_type[severity][: room[severity]]]
+    others = {
+        severity: len(found) - room[severity] for severity, found in by_type.items() if len(found) > room[severity]
+    }
+    if not others:
+        return shown
+    kinds = ", ".join(f"{count} {severity}{'s' * (count > 1)}" for severity, count in others.items())
+    return [*shown, command("notice", f"{kinds}. The step summary lists every finding.", title="More findings")]
+
+
+def _annotation(problem: Problem, config: str) -> str:
+    f = problem.finding
+    text = f"{problem.where}: {f.message}" if problem.where else f.message
+    file = _repository_file(f.file, config)
+    place = f"\nin {f.file}{f':{f.line}' if f.line else ''}" if f.file and not file else ""
+    title = RULES[f.rule].title if f.rule in RULES else f.rule
+    return _annotate(f.severity, title, text + place, f.hint, file, f.line)
+
+
+def failure(error: QnnciError, *, config: str = "") -> str:
+    """The annotation of an error that ended the run. `where` of the error may be `qnn.yaml:12`."""
+    place, _, line = error.where.rpartition(":")
+    place, number = (place, int(line)) if place and line.isdecimal() else (error.where, 0)
+    text = f"{error.where}: {error.message}" if error.where else error.message
+    return _annotate("error", "qnnci", text, error.hint, _repository_file(place, config), number)
+
+
+def _annotate(severity: Severity, title: str, text: str, hint: str, file: str, line: int) -> str:
+    message = shortened(f"{text}\n→ {hint}" if hint else text, _TEXT)
+    return command(severity, message, title=shortened(title, _TITLE), file=file, line=line if file else 0)
+
+
+def _repository_file(file: str, config: str) -> str:
+    """The path from the repository's root where `file` is the project file; logs and models are in no diff."""
+    path = PurePosixPath(file)
+    if path.suffix not in {".yaml", ".yml"}:
+        return ""
+    if path.name == PurePosixPath(config).name:
+        return config
+    return "" if path.is_absolute() or ".." in path.parts else file
+
+
+# the files that the runner reads
+
+
+def write_summary(text: str, env: Mapping[str, str] = os.environ) -> None:
+    """Append to the step's summary, as far as GitHub takes it."""
+    if path := env.get("GITHUB_STEP_SUMMARY"):
+        with Path(path).open("ab") as file:
+            file.write(capped(text, SUMMARY_BYTES - file.tell()).encode())
+
+
+def write_outputs(values: Mapping[str, str], env: Mapping[str, str] = os.environ) -> None:
+    """Set outputs of the step. A value can hold anything, line ends too: it cannot set another output."""
+    if path := env.get("GITHUB_OUTPUT"):
+        with Path(path).open("ab") as file:
+            file.writelines(_output(name, value).encode("utf-8", "replace") for name, value in values.items())
+
+
+def _output(name: str, value: str) -> str:
+    if not _OUTPUT_NAME.fullmatch(name):
+        raise ValueError(f"not a name for a step output: {name!r}")
+    while (delimiter := f"qnnci-{secrets.token_hex(16)}") in value:
+        pass
+    return f"{name}<<{delimiter}\n{value}\n{delimiter}\n"
+
+
+def outputs(manifest: Manifest, path: Path, env: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """The action's outputs for a build whose manifest stands at `path`. `binaries` lists what passed, as JSON."""
+    counts = Counter(record.severity for record in manifest.findings)
+    binaries = [
+        {
+            "graph": entry.graph,
+            "soc": entry.soc,
+            "dsp_arch": entry.dsp_arch,
+            "precision": entry.precision,
+            "path": workspace_path(path.parent / entry.binary, env),
+            "sha256": entry.sha256,
+        }
+        for entry in manifest.entries
+        if entry.passed
+    ]
+    return {
+        "result": "pass" if manifest.passed else "fail",
+        "manifest": workspace_path(path, env),
+        "directory": workspace_path(path.parent, env),
+        "binaries": json.dumps(binaries),
+        "errors": str(counts["error"]),
+        "warnings": str(counts["warning"]),
+    }
+
+
+def workspace_path(path: Path, env: Mapping[str, str] = os.environ) -> str:
+    """Relative to the workspace, so that it holds in other jobs and in containers; absolute outside of it."""
+    full = path.resolve()
+    root = Path(env.get("GITHUB_WORKSPACE") or "/").resolve()
+    return str(full.relative_to(root)) if root != Path("/") and full.is_relative_to(root) else str(full)
+
+
+# the log
+
+_in_group: ContextVar[bool] = ContextVar("in_group", default=False)
+
+
+@contextlib.contextmanager
+def group(title: str) -> Iterator[None]:
+    """Fold what is printed inside. GitHub has no nested groups: a group inside a group is only a line."""
+    if _in_group.get():
+        _say(f"- {' '.join(title.split()).replace('##[', '## [')}")
+        yield
+        return
+    token = _in_group.set(True)
+    _say(command("group", title))
+    try:
+        yield
+    finally:
+        _say("::endgroup::")
+        _in_group.reset(token)
+
+
+@contextlib.contextmanager
+def stopped_commands() -> Iterator[None]:
+    """What is printed inside is shown, never obeyed. Groups do not work inside: put this into the group."""
+    token = secrets.token_hex(16)
+    _say(f"::stop-commands::{token}")
+    try:
+        yield
+    finally:
+        # A line left open by a tool would hide the end mark, and nothing after it would be obeyed.
+        _say("", f"::{token}::")
+
+
+def _say(*lines: str) -> None:
+    """Print lines at once, behind whatever was printed before."""
+    sys.stderr.flush()
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    sys.stdout.flush()

@@ -1,0 +1,114 @@
+"""A build as Markdown, for GitHub's step summary: what passed, the figures, and what to do about the rest."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+
+from qnnci.findings import Finding
+from qnnci.manifest import Entry, Manifest, Parity
+from qnnci.report.problems import Problem, clean, problems, shortened
+
+CUT = "\n\n**The summary was cut here: GitHub takes 1 MiB. `manifest.json` has everything.**\n"
+EMULATOR = (
+    "Parity is the worst output's distance from the original ONNX on the CPU. The binary ran in the host emulator, "
+    "which checks numbers, not speed."
+)
+
+_TEXT = 4000  # characters of one message
+_MARKDOWN = re.compile(r"[&<>|\\`*~\[\]#@$!]|_(?![A-Za-z0-9])|(?<![A-Za-z0-9])_|:(?=//)")
+
+
+def summary(manifest: Manifest) -> str:
+    """The build as Markdown: a row for each target, then every finding with what to do about it."""
+    findings = [Finding(**record.model_dump()) for record in manifest.findings]
+    rows = [*map(_row, manifest.entries), *_rows_without_binary(manifest.entries, findings)]
+    passed = sum(entry.passed for entry in manifest.entries)
+    mark = "✅" if manifest.passed else "❌"
+    blocks = [f"## {mark} {markdown(manifest.name)}: {passed} of {len(rows)} binaries passed"]
+    if rows:
+        head = ("", "graph", "SoC", "precision", "size", "spill-fill", "VTCM", "cosine", "SNR", "compiled in")
+        lines = (head, tuple("---" for _ in head), *rows)
+        blocks.append("\n".join(f"| {' | '.join(line)} |" for line in lines))
+    if any(entry.parity for entry in manifest.entries):
+        blocks.append(EMULATOR)
+    if findings:
+        blocks.append("### Findings")
+        blocks.append("\n".join(_item(problem) for problem in problems(findings)))
+    if manifest.tools:
+        tools = ", ".join(f"{name} {version}" for name, version in manifest.tools.items())
+        blocks.append(f"<sub>{markdown(tools)}</sub>")
+    return "\n\n".join(blocks) + "\n"
+
+
+def _row(entry: Entry) -> tuple[str, ...]:
+    cosine, snr = _worst(entry.parity)
+    return (
+        "✅" if entry.passed else "❌",
+        markdown(entry.graph),
+        markdown(f"{entry.soc} ({entry.dsp_arch})"),
+        markdown(entry.precision),
+        _size(entry.bytes),
+        _size(entry.spill_fill_bytes),
+        _size(entry.vtcm_bytes),
+        cosine,
+        snr,
+        f"{entry.compile_seconds:.1f} s",
+    )
+
+
+def _rows_without_binary(entries: Sequence[Entry], findings: Sequence[Finding]) -> list[tuple[str, ...]]:
+    """A target that failed to compile has no entry; its findings still say that it was wanted."""
+    built = {(entry.graph, entry.soc) for entry in entries}
+    wanted = dict.fromkeys((f.graph, f.soc) for f in findings if f.graph and f.soc)
+    return [("❌", markdown(graph), markdown(soc), *("—",) * 7) for graph, soc in wanted if (graph, soc) not in built]
+
+
+def _worst(parity: Parity | None) -> tuple[str, str]:
+    outputs = tuple(parity.outputs.values()) if parity else ()
+    cosines = [figures.cosine for figures in outputs if figures.cosine is not None]
+    snrs = [figures.snr_db for figures in outputs if figures.snr_db is not None]
+    # Rounded down: a figure below a gate must not read as if it had met it.
+    cosine = f"{math.floor(min(cosines) * 1e6) / 1e6:.6f}" if cosines and all(map(math.isfinite, cosines)) else "—"
+    return cosine, f"{min(snrs):.1f} dB" if snrs else "—"
+
+
+def _size(count: int | None) -> str:
+    if count is None:
+        return "—"
+    if count < 1 << 10:
+        return f"{count} B"
+    for unit, size in (("KiB", 1 << 10), ("MiB", 1 << 20)):
+        if count < size << 10:
+            return f"{count / size:.1f}".removesuffix(".0") + f" {unit}"
+    return f"{count / (1 << 30):.2f} GiB"
+
+
+def _item(problem: Problem) -> str:
+    f = problem.finding
+    where = f" {markdown(problem.where)}:" if problem.where else ""
+    hint = f"<br>→ {markdown(f.hint)}" if f.hint else ""
+    place = f"{f.file}:{f.line}" if f.line else f.file
+    file = f" ({markdown(place)})" if place else ""
+    return f"- **{f.severity}** `{_code(f.rule)}`{where} {markdown(shortened(f.message, _TEXT))}{file}{hint}"
+
+
+def _code(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_.-]", "-", text)
+
+
+def markdown(text: str) -> str:
+    """Text that shows as itself on one line, in a table too: what has a meaning becomes a character reference."""
+    one_line = " ".join(clean(text).split())
+    return _MARKDOWN.sub(lambda found: f"&#{ord(found[0])};", one_line)
+
+
+def capped(text: str, room: int) -> str:
+    """At most `room` bytes of UTF-8, cut after a whole line, saying that it was cut."""
+    data = text.encode("utf-8", "replace")
+    if len(data) <= room:
+        return data.decode("utf-8")
+    kept = data[: max(room - len(CUT.encode()), 0)].decode("utf-8", "ignore")
+    kept = kept[: kept.rfind("\n") + 1].rstrip("\n")
+    return kept + CUT if kept else ""

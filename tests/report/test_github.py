@@ -1,0 +1,362 @@
+"""What the runner would make of our output: it is parsed as the runner parses it, on the worst input we know of."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import secrets
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt  # comes with rich
+from markdown_it.token import Token
+
+from qnnci.errors import UsageError
+from qnnci.findings import Finding
+from qnnci.manifest import Entry, Figures, FindingRecord, Manifest, Parity
+from qnnci.report import github
+from qnnci.report.problems import clean
+from qnnci.report.summary import capped, markdown, summary
+from qnnci.rules import finding
+
+HOSTILE = (
+    "$(touch /tmp/pwned)",
+    "`touch /tmp/pwned`",
+    "%0A::error::forged",
+    "::error::forged",
+    "a\n::add-mask::a\r\n  ::set-output name=x::y\r##[error]forged",
+    "ünïcödé 漢字 🤖 \u202eesrever\u2028line",
+    "x,file=/etc/passwd,line=1::forged",
+    "| a | b |\n|---|---|\n<script>alert(1)</script> &amp; [a](javascript:b) ![c](//d) **e** `f` \\| @g #1 https://h",
+    "nul\x00 esc\x1b[31m bell\x07 half \udc80",
+    "EOF\nmanifest=forged\nEOF",
+)
+texts = st.one_of(st.sampled_from(HOSTILE), st.text(max_size=60), st.text(alphabet="|`<>&:%#[]\n\r\\_*,=", max_size=30))
+
+
+def parse(line: str) -> tuple[str, dict[str, str], str]:
+    """A workflow command as the runner reads it."""
+    found = re.fullmatch(r"::([a-z-]+)(?: (.*?))?::(.*)", line)
+    assert found, line
+
+    def plain(text: str) -> str:
+        for code, char in (("%0D", "\r"), ("%0A", "\n"), ("%3A", ":"), ("%2C", ","), ("%25", "%")):
+            text = text.replace(code, char)
+        return text
+
+    pairs = (pair.split("=", 1) for pair in (found[2] or "").split(",") if pair)
+    return found[1], {key: plain(value) for key, value in pairs}, plain(found[3])
+
+
+def read_outputs(text: str) -> dict[str, str]:
+    """A GITHUB_OUTPUT file as the runner reads it."""
+    values, lines = {}, iter(text.split("\n"))
+    for line in lines:
+        if not line:
+            continue
+        name, delimiter = line.split("<<", 1)
+        value = []
+        while (part := next(lines)) != delimiter:
+            value.append(part)
+        values[name] = "\n".join(value)
+    return values
+
+
+def entry(**changes: object) -> Entry:
+    base: dict[str, object] = {
+        "graph": "vad", "soc": "SM8750", "soc_id": 69, "dsp_arch": "v79", "precision": "fp16", "passed": True,
+        "binary": "vad/SM8750/vad_fp16_sm8750_v79.bin", "sha256": "0" * 64, "bytes": 1_468_006, "context_model": "",
+        "graph_name": "vad", "route": "ort", "qairt": "v2.51.0", "optimization": 3, "vtcm_bytes": 8 << 20,
+        "spill_fill_bytes": 0, "const_bytes": 1, "op_data_bytes": 1, "io_bytes": 1, "inputs": (), "outputs": (),
+        "source": "vad.onnx", "source_sha256": "0" * 64, "license": None, "compile_seconds": 0.44,
+        "compile_peak_mb": 300, "built_at": "2026-01-01T00:00:00Z", "built_by": "test",
+        "parity": Parity(inputs="seeded", samples=4, outputs={
+            "output": Figures(cosine=0.9999999, snr_db=51.234, max_abs=0, max_rel=0),
+            "state": Figures(cosine=0.98999999, snr_db=17.06, max_abs=0, max_rel=0),
+            "constant": Figures(cosine=None, snr_db=None, max_abs=0, max_rel=0),
+        }),
+    }  # fmt: skip
+    return Entry.model_validate(base | changes)
+
+
+def manifest(*entries: Entry, findings: tuple[Finding, ...] = (), **changes: object) -> Manifest:
+    records = tuple(FindingRecord.model_validate(f.to_json()) for f in findings)
+    base: dict[str, object] = {
+        "name": "silero",
+        "license": None,
+        "passed": True,
+        "tools": {},
+        "entries": entries,
+        "devices": (),
+    }
+    return Manifest.model_validate(base | {"findings": records} | changes)
+
+
+# annotations
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_annotation_keeps_hostile_text_inside_one_command(text: str) -> None:
+    (line,) = github.annotations([Finding("parity", "error", text, text, text, text, text, text, f"{text}.yaml", 3)])
+    assert len(line.splitlines()) == 1
+    assert not re.search("[\x00-\x1f\x7f-\x9f\u2028-\u202e\ud800-\udfff]", line)
+    kind, properties, message = parse(line)
+    assert kind == "error"
+    assert set(properties) <= {"title", "file", "line"}
+    assert "The binary's numbers are off" in properties["title"]
+    assert "→" in message
+
+
+@given(texts, texts, texts)
+@settings(max_examples=150, deadline=None)
+def test_a_command_reads_back_as_it_was_given(message: str, title: str, file: str) -> None:
+    line = github.command("warning", message, title=title, file=file)
+    assert "\n" not in line
+    assert "\r" not in line
+    line.encode()
+    kind, properties, read = parse(line)
+    assert (kind, read) == ("warning", clean(message))
+    expected = {"title": clean(title), "file": clean(file)}
+    assert properties == {key: value for key, value in expected.items() if value}
+
+
+def test_one_problem_on_several_socs_is_one_annotation() -> None:
+    found = [finding("spill-fill", "10 MB spill", graph="det", soc=soc) for soc in ("SM8550", "SM8650", "SM8550")]
+    found.append(finding("spill-fill", "10 MB spill", graph="rec", soc="SM8550"))
+    messages = [parse(line)[2] for line in github.annotations(found)]
+    assert [m.split("\n")[0] for m in messages] == [
+        "det on SM8550, SM8650: 10 MB spill",
+        "rec on SM8550: 10 MB spill",
+    ]
+
+
+def test_annotations_are_ranked_by_severity_then_rarity() -> None:
+    found = [finding("costly-op", f"op {i}") for i in range(3)]
+    found += [finding("old-opset", "opset 9"), finding("int64-io", "a"), finding("parity", "off")]
+    kinds = [(kind, message.split("\n")[0]) for kind, _, message in map(parse, github.annotations(found))]
+    assert kinds == [
+        ("error", "off"),
+        ("warning", "opset 9"),
+        ("warning", "op 0"),
+        ("warning", "op 1"),
+        ("warning", "op 2"),
+        ("notice", "a"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("counts", "shown", "closing"),
+    [
+        ((10, 10, 10), (10, 10, 10), ""),
+        ((11, 0, 0), (10, 0, 1), "1 error"),
+        ((13, 12, 9), (10, 10, 10), "3 errors, 2 warnings"),
+        ((0, 11, 10), (0, 10, 10), "1 warning, 1 notice"),
+        ((0, 0, 11), (0, 0, 10), "2 notices"),
+    ],
+)
+def test_at_most_ten_of_a_type_and_the_rest_is_counted(
+    counts: tuple[int, ...], shown: tuple[int, ...], closing: str
+) -> None:
+    rules = (("parity", counts[0]), ("costly-op", counts[1]), ("int64-io", counts[2]))
+    lines = github.annotations([finding(rule, f"{rule} {i}") for rule, count in rules for i in range(count)])
+    kinds = [parse(line)[0] for line in lines]
+    assert tuple(kinds.count(kind) for kind in ("error", "warning", "notice")) == shown
+    last = parse(lines[-1])[2]
+    assert last == f"{closing}. The step summary lists every finding." if closing else "more" not in last
+
+
+@pytest.mark.parametrize(
+    ("file", "config", "expected"),
+    [
+        ("qnn.yaml", "", {"file": "qnn.yaml", "line": "7"}),
+        ("qnn.yaml", "models/vad/qnn.yaml", {"file": "models/vad/qnn.yaml", "line": "7"}),
+        ("/work/repo/qnn.yaml", "qnn.yaml", {"file": "qnn.yaml", "line": "7"}),
+        ("/elsewhere/qnn.yaml", "", {}),
+        ("../other.yaml", "qnn.yaml", {}),
+        ("build/vad/logs/compile.log", "qnn.yaml", {}),
+        ("model.onnx", "qnn.yaml", {}),
+        ("", "qnn.yaml", {}),
+    ],
+)
+def test_only_the_project_file_is_annotated(file: str, config: str, expected: dict[str, str]) -> None:
+    (line,) = github.annotations([finding("parity", "off", file=file, line=7)], config=config)
+    _, properties, message = parse(line)
+    assert {key: value for key, value in properties.items() if key != "title"} == expected
+    assert (f"in {file}:7" in message) == (bool(file) and not expected)
+
+
+def test_an_error_of_the_project_file_points_at_its_line() -> None:
+    line = github.failure(
+        UsageError("unknown key", hint="did you mean `socs`?", where="qnn.yaml:12"), config="a/qnn.yaml"
+    )
+    kind, properties, message = parse(line)
+    assert (kind, properties["file"], properties["line"]) == ("error", "a/qnn.yaml", "12")
+    assert message == "qnn.yaml:12: unknown key\n→ did you mean `socs`?"
+
+
+# summary
+
+
+def test_summary_shows_the_worst_figures_rounded_down() -> None:
+    text = summary(manifest(entry(), entry(soc="SM8550", parity=None, vtcm_bytes=None, passed=False), passed=False))
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if line.startswith("|")]
+    assert rows[2] == ["✅", "vad", "SM8750 (v79)", "fp16", "1.4 MiB", "0 B", "8 MiB", "0.989999", "17.1 dB", "0.4 s"]
+    assert rows[3][0] == "❌"
+    assert rows[3][6:9] == ["—", "—", "—"]
+    assert "❌ silero: 1 of 2" in text
+    assert "checks numbers, not speed" in text
+
+
+def test_a_target_without_a_binary_has_a_row() -> None:
+    found = finding("compile-failed", "error 1002", graph="det", soc="SM8550")
+    text = summary(manifest(entry(), findings=(found,), passed=False))
+    assert "| ❌ | det | SM8550 | — |" in text
+    assert "1 of 2 binaries" in text
+    assert "error 1002" in text
+    assert found.hint.split("`")[0].strip() in text
+
+
+@given(texts, texts, texts)
+@settings(max_examples=100, deadline=None)
+def test_nothing_in_a_summary_is_obeyed(name: str, message: str, file: str) -> None:
+    name, message = f"n{name}", f"m{message}"
+    found = Finding("parity", "error", message, message, name, name, "verify", name, file, 2)
+    tokens = rendered(summary(manifest(entry(graph=name, precision=message), findings=(found,), tools={name: name})))
+    tags = [token.tag for token in tokens if token.tag]
+    assert tags == rendered_tags(), (name, message)
+    html = [token.content for token in tokens if token.type in {"html_inline", "html_block"}]
+    assert html == ["<br>", "<sub>", "</sub>"]
+    text = "\n".join(token.content for token in tokens if token.type == "text")
+    assert " ".join(clean(message).split()) in text
+
+
+def rendered(text: str) -> list[Token]:
+    parser = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
+    return [child for token in parser.parse(text) for child in (token, *(token.children or ()))]
+
+
+def rendered_tags() -> list[str]:
+    found = Finding("parity", "error", "m", "h", "n", "s", "verify", "n", "f", 2)
+    tokens = rendered(summary(manifest(entry(graph="n", precision="m"), findings=(found,), tools={"n": "n"})))
+    return [token.tag for token in tokens if token.tag]
+
+
+def test_markdown_leaves_ordinary_names_readable() -> None:
+    assert markdown("ch_ppocr_mobile_v2.0-det /conv/Conv_3") == "ch_ppocr_mobile_v2.0-det /conv/Conv_3"
+
+
+@given(st.text(alphabet="aé漢🤖\n", max_size=400), st.integers(0, 600))
+@settings(max_examples=200, deadline=None)
+def test_capped_text_fits_and_says_that_it_was_cut(text: str, room: int) -> None:
+    cut = capped(text, room)
+    assert len(cut.encode()) <= room
+    assert cut == text or not cut or "was cut" in cut
+    assert text.startswith(cut.split("\n\n**The summary was cut")[0])
+
+
+def test_the_summary_is_appended_and_stays_below_one_mib(tmp_path: Path) -> None:
+    path = tmp_path / "summary"
+    path.write_text("before\n")
+    env = {"GITHUB_STEP_SUMMARY": str(path)}
+    for _ in range(3):
+        github.write_summary("漢字🤖|\n" * 90_000, env)
+    text = path.read_bytes().decode()
+    assert text.startswith("before\n漢字🤖|\n")
+    assert 900_000 < len(text.encode()) < 1 << 20
+    assert text.count("was cut") == 1
+    github.write_summary("x", {})
+
+
+# outputs
+
+
+@given(st.dictionaries(st.sampled_from(["a", "b-c", "_d1"]), st.one_of(texts, st.just("x\ny\n\n"))))
+@settings(max_examples=100, deadline=None)
+def test_outputs_read_back_as_they_were_given(values: dict[str, str]) -> None:
+    text = "".join(github._output(name, value) for name, value in values.items())
+    assert read_outputs(text) == values
+
+
+def test_outputs_are_appended_as_utf8(tmp_path: Path) -> None:
+    path = tmp_path / "output"
+    path.write_text("before<<E\n1\nE\n")
+    github.write_outputs({"manifest": "b/ü.json"}, {"GITHUB_OUTPUT": str(path)})
+    github.write_outputs({"half": "\udc80"}, {"GITHUB_OUTPUT": str(path)})
+    assert read_outputs(path.read_bytes().decode()) == {"before": "1", "manifest": "b/ü.json", "half": "?"}
+    github.write_outputs({"manifest": "x"}, {})
+
+
+def test_a_delimiter_in_the_value_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    tokens = iter(["aa", "bb"])
+    monkeypatch.setattr(secrets, "token_hex", lambda _: next(tokens))
+    value = "x\nqnnci-aa\nresult<<E\npass\nE"
+    assert read_outputs(github._output("v", value)) == {"v": value}
+
+
+@pytest.mark.parametrize("name", ["", "a=b", "a<<b", "a\nb", "1a", "a b"])
+def test_odd_output_names_are_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="not a name"):
+        github._output(name, "x")
+
+
+def test_the_outputs_of_a_build(tmp_path: Path) -> None:
+    built = manifest(
+        entry(), entry(soc="SM8550", passed=False), findings=(finding("parity", "x"), finding("spill-fill", "y"))
+    )
+    values = github.outputs(built, tmp_path / "build/manifest.json", {"GITHUB_WORKSPACE": str(tmp_path)})
+    (binary,) = json.loads(values.pop("binaries"))
+    assert binary["path"] == "build/vad/SM8750/vad_fp16_sm8750_v79.bin"
+    assert (binary["soc"], binary["graph"]) == ("SM8750", "vad")
+    assert values == {
+        "result": "pass", "manifest": "build/manifest.json", "directory": "build", "errors": "1", "warnings": "1",
+    }  # fmt: skip
+    elsewhere = github.outputs(built, tmp_path / "manifest.json", {"GITHUB_WORKSPACE": str(tmp_path / "x")})
+    assert elsewhere["manifest"] == str(tmp_path / "manifest.json")
+
+
+def test_report_never_touches_env_or_path(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY", "GITHUB_ENV", "GITHUB_PATH")
+    env = {name: str(tmp_path / name) for name in names} | {"GITHUB_WORKSPACE": str(tmp_path)}
+    github.report(manifest(entry(), findings=(finding("spill-fill", "y"),)), tmp_path / "b/manifest.json", env=env)
+    assert parse(capsys.readouterr().out.rstrip("\n"))[0] == "warning"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY"]
+
+
+def test_a_run_that_ended_early_still_has_outputs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    github.report_failure(UsageError("no such file"), env={"GITHUB_OUTPUT": str(tmp_path / "o")})
+    assert capsys.readouterr().out == "::error title=qnnci::no such file\n"
+    assert read_outputs((tmp_path / "o").read_text())["result"] == "fail"
+
+
+# the log
+
+
+def test_groups_are_never_nested(capsys: pytest.CaptureFixture[str]) -> None:
+    with github.group("a"):
+        with github.group("##[error]b\n::error::c"):
+            pass
+        with pytest.raises(KeyError), github.group("d"):
+            raise KeyError
+    with github.group("e"):
+        pass
+    assert capsys.readouterr().out.splitlines() == [
+        "::group::a", "- ## [error]b ::error::c", "- d", "::endgroup::", "::group::e", "::endgroup::",
+    ]  # fmt: skip
+
+
+def test_vendor_output_stands_between_unguessable_marks(capsys: pytest.CaptureFixture[str]) -> None:
+    tokens = set()
+    for _ in range(2):
+        with contextlib.suppress(KeyError), github.stopped_commands():
+            sys.stdout.write("::error::forged")
+            raise KeyError
+        first, *rest = capsys.readouterr().out.splitlines()
+        token = first.removeprefix("::stop-commands::")
+        assert rest == ["::error::forged", f"::{token}::"]
+        assert re.fullmatch("[0-9a-f]{32}", token)
+        tokens.add(token)
+    assert len(tokens) == 2
