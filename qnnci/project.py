@@ -122,9 +122,7 @@ def _gate_list(value: object) -> object:
 class Gates(Model):
     """What must hold of every binary. Right SoC and arch, and no CPU fallback, are always demanded."""
 
-    parity: Annotated[tuple[ParityGate, ...], BeforeValidator(_gate_list)] = (
-        ParityGate(metric="cosine", min=0.99),
-    )
+    parity: Annotated[tuple[ParityGate, ...], BeforeValidator(_gate_list)] = (ParityGate(metric="cosine", min=0.99),)
     spill_fill_bytes: MaxGate = MaxGate(max=0, severity="warning")
     vtcm_mb: MaxGate | None = Field(None, description="Default: what the chip has.")
     binary_mb: MaxGate | None = None

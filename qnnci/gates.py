@@ -1,0 +1,74 @@
+"""Gates: facts of the written binary and the project's thresholds, to findings. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from qnnci.context.info import ContextInfo
+from qnnci.findings import SEVERITIES, Finding, worst
+from qnnci.manifest import Parity
+from qnnci.plan import Target
+from qnnci.project import FailOn, Gates, ParityGate
+from qnnci.rules import finding
+
+_MB = 1 << 20
+
+
+def judge_binary(info: ContextInfo, size: int, target: Target, gates: Gates, optimization: int) -> list[Finding]:
+    """Right SoC and arch, optimisation level, spill-fill, VTCM and size (bytes), each read out of the binary."""
+    return list(_judge_binary(info, size, target, gates, optimization))
+
+
+def _judge_binary(info: ContextInfo, size: int, target: Target, gates: Gates, optimization: int) -> Iterator[Finding]:
+    soc = target.soc
+    if info.soc_id is not None and info.soc_id != soc.id:
+        yield finding("wrong-soc", f"the binary is for SoC id {info.soc_id}, asked for was {soc.name} ({soc.id})")
+    if info.dsp_arch is not None and info.dsp_arch != soc.arch:
+        yield finding("wrong-arch", f"the binary is for v{info.dsp_arch}, {soc.name} is {soc.dsp_arch}")
+    if gates.binary_mb and size > gates.binary_mb.max * _MB:
+        message = f"the binary has {size / _MB:.1f} MB, the gate allows {gates.binary_mb.max}"
+        yield finding("binary-size", message, severity=gates.binary_mb.severity)
+    spill = sum(graph.spill_fill_bytes or 0 for graph in info.graphs)
+    if spill > gates.spill_fill_bytes.max:
+        message = f"{spill / _MB:.1f} MB spill from VTCM, the gate allows {gates.spill_fill_bytes.max / _MB:.1f}"
+        yield finding("spill-fill", message, severity=gates.spill_fill_bytes.severity)
+    limit = gates.vtcm_mb.max if gates.vtcm_mb else soc.vtcm_mb
+    for graph in info.graphs:
+        if graph.vtcm_bytes is not None and graph.vtcm_bytes > limit * _MB:
+            message = f"the binary asks for {graph.vtcm_bytes // _MB} MB of VTCM, the limit is {limit}"
+            yield finding("vtcm", message, severity=gates.vtcm_mb.severity if gates.vtcm_mb else None)
+        if graph.optimization is not None and graph.optimization != optimization:
+            message = f"optimisation level {graph.optimization} in the binary, {optimization} was asked for"
+            yield finding("wrong-optimization", message)
+
+
+def judge_parity(parity: Parity, gates: Sequence[ParityGate]) -> list[Finding]:
+    """Each bound against each output; a figure that could not be computed fails its bound."""
+    found = []
+    for gate in gates:
+        bad = []
+        for output, figures in parity.outputs.items():
+            value: float | None = getattr(figures, gate.metric)
+            if value is None:
+                bad.append(f"{output} is not finite")
+            elif not _within(value, gate):
+                bad.append(f"{output} has {value:.4g}")
+        if bad:
+            bound = f"at least {gate.min:g}" if gate.min is not None else f"at most {gate.max:g}"
+            message = f"{gate.metric} must be {bound}: {', '.join(bad)}"
+            found.append(finding("parity", message, severity=gate.severity))
+    return found
+
+
+def _within(value: float, gate: ParityGate) -> bool:
+    return value >= gate.min if gate.min is not None else gate.max is None or value <= gate.max
+
+
+def failed(findings: Sequence[Finding], fail_on: FailOn) -> bool:
+    """Whether findings of these severities stop a release."""
+    if fail_on == "never":
+        return False
+    found = worst(findings)
+    threshold: Literal["error", "warning"] = fail_on
+    return found is not None and SEVERITIES.index(found) <= SEVERITIES.index(threshold)

@@ -1,0 +1,140 @@
+"""Feeds: what a graph is run on when it is compared, seeded or given by the user."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qnnci.arrays import Arrays
+from qnnci.errors import UsageError
+
+_KINDS = "a .npz file, a folder of .npz files (one a sample), or a folder of <input>.npy or <input>.raw files"
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """A graph input: its name, its static shape and its numpy dtype."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+_RAW = np.dtype("V1")  # bytes of a .raw file, until an input's own dtype and shape are known
+
+
+def seeded(specs: Sequence[Spec], ranges: Mapping[str, tuple[float, float]], *, count: int, seed: int) -> list[Arrays]:
+    """Return `count` reproducible feeds: floats uniform in -1 to 1, integers and booleans 0 or 1, unless ranged."""
+    rng = np.random.default_rng(seed)
+    return [{spec.name: _draw(rng, spec, ranges.get(spec.name)) for spec in specs} for _ in range(count)]
+
+
+def _draw(rng: np.random.Generator, spec: Spec, given: tuple[float, float] | None) -> NDArray[Any]:
+    if np.issubdtype(spec.dtype, np.floating):
+        low, high = given or (-1.0, 1.0)
+        return rng.uniform(low, high, spec.shape).astype(spec.dtype)
+    low, high = given or (0, 1)
+    return rng.integers(int(low), int(high), spec.shape, endpoint=True).astype(spec.dtype)
+
+
+def load(path: Path, specs: Sequence[Spec], *, count: int) -> list[Arrays]:
+    """Read up to `count` feeds; an array with one more leading axis than its input holds one sample a row.
+
+    Raises:
+        UsageError: nothing there, an input missing, or a shape or dtype that does not fit.
+
+    """
+    files = _samples(path)
+    feeds: list[Arrays] = []
+    for file in files:
+        if len(feeds) >= count:
+            break
+        feeds += _rows(_read(file), specs, file)
+    if not feeds:
+        raise UsageError(f"no inputs in {path}", hint=f"give {_KINDS}")
+    return feeds[:count]
+
+
+def _samples(path: Path) -> list[Path]:
+    if not path.exists():
+        raise UsageError(f"there are no inputs at {path}", hint=f"give {_KINDS}")
+    if path.is_file():
+        return [path]
+    archives = sorted(path.glob("*.npz"))
+    folders = sorted(folder for folder in path.iterdir() if folder.is_dir())
+    return archives or ([path] if any(path.glob("*.npy")) or any(path.glob("*.raw")) else folders)
+
+
+def _read(path: Path) -> Arrays:
+    try:
+        if path.suffix == ".npz":
+            with np.load(path, allow_pickle=False) as archive:
+                return dict(archive)
+        if path.is_file():
+            return {path.stem: _array(path)}
+        return {file.stem: _array(file) for file in sorted(path.iterdir()) if file.suffix in {".npy", ".raw"}}
+    except (OSError, ValueError, EOFError) as error:
+        raise UsageError(f"cannot read inputs: {error}", where=str(path)) from error
+    except Exception as error:  # numpy lets zipfile's and zlib's own errors through
+        raise UsageError(f"not a numpy archive: {error}", where=str(path)) from error
+
+
+def _array(path: Path) -> NDArray[Any]:
+    if path.suffix == ".npy":
+        array: NDArray[Any] = np.load(path, allow_pickle=False)
+        return array
+    return np.frombuffer(path.read_bytes(), _RAW)
+
+
+def _rows(arrays: Arrays, specs: Sequence[Spec], where: Path) -> list[Arrays]:
+    columns = {spec.name: _column(_pick(arrays, spec, where), spec, where) for spec in specs}
+    rows = {name: len(column) for name, column in columns.items()}
+    if len(set(rows.values())) > 1:
+        told = ", ".join(f"{name} has {count}" for name, count in rows.items())
+        raise UsageError(f"the inputs differ in their number of samples: {told}", where=str(where))
+    return [{name: column[row] for name, column in columns.items()} for row in range(next(iter(rows.values()), 0))]
+
+
+def _pick(arrays: Arrays, spec: Spec, where: Path) -> NDArray[Any]:
+    by_name = {plain(name): array for name, array in arrays.items()}
+    if plain(spec.name) in by_name:
+        return by_name[plain(spec.name)]
+    near = difflib.get_close_matches(spec.name, list(arrays), n=1)
+    raise UsageError(
+        f"no array for the input {spec.name!r}; there are {', '.join(sorted(arrays)) or 'none'}",
+        where=str(where),
+        hint=f"did you mean {near[0]!r}?" if near else f"name it {plain(spec.name)}",
+    )
+
+
+def _column(array: NDArray[Any], spec: Spec, where: Path) -> list[NDArray[Any]]:
+    if array.dtype == _RAW:
+        array = _from_raw(array, spec, where)
+    if array.shape == spec.shape:
+        array = array[np.newaxis]
+    if array.shape[1:] != spec.shape:
+        message = f"{spec.name} has shape {list(array.shape)}, the graph wants {list(spec.shape)}"
+        raise UsageError(message, where=str(where))
+    if not np.can_cast(array.dtype, spec.dtype, "same_kind"):
+        message = f"{spec.name} is {array.dtype}, the graph wants {spec.dtype}"
+        raise UsageError(message, where=str(where), hint="save the array with the graph's dtype")
+    return list(array.astype(spec.dtype))
+
+
+def _from_raw(array: NDArray[Any], spec: Spec, where: Path) -> NDArray[Any]:
+    size = int(np.prod(spec.shape)) * spec.dtype.itemsize
+    if not size or array.size % size:
+        message = f"{spec.name} has {array.size} bytes, one sample of {list(spec.shape)} {spec.dtype} has {size}"
+        raise UsageError(message, where=str(where))
+    return array.view(spec.dtype).reshape(-1, *spec.shape)
+
+
+def plain(name: str) -> str:
+    """A tensor name as it can stand in a file name: everything odd becomes an underscore."""
+    return re.sub(r"[^A-Za-z0-9_.-]", "_", name)

@@ -1,0 +1,117 @@
+"""From a project to targets: which graph is compiled for which SoC, and how that is spread over CI jobs."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from qnnci.errors import UsageError
+from qnnci.findings import Finding
+from qnnci.project import Precision, Project
+from qnnci.rules import finding
+from qnnci.soc import Soc, find_soc
+
+MAX_JOBS = 256  # GitHub's limit of one matrix
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One graph for one SoC."""
+
+    graph: str
+    soc: Soc
+    precision: Precision
+
+    @property
+    def id(self) -> str:
+        return f"{self.graph}-{self.soc.name}"
+
+    @property
+    def stem(self) -> str:
+        """The binary's name without suffix; it holds the arch, the one fact most often lost."""
+        return f"{self.graph}_{self.precision}_{self.soc.name}_{self.soc.dsp_arch}"
+
+    @property
+    def refusal(self) -> Finding | None:
+        """Why this target cannot be, whatever the graph is."""
+        if self.precision != "fp16" or self.soc.fp16:
+            return None
+        reason = "v68 has no fp16" if self.soc.arch == 68 else "this chip's HTP has no fp16"  # noqa: PLR2004 - v68 is a name
+        return finding("fp16-unsupported", f"fp16 for {self.soc.name}: {reason}", graph=self.graph, soc=self.soc.name)
+
+
+def plan(project: Project, graphs: Sequence[str] = (), socs: Sequence[str] = ()) -> tuple[Target, ...]:
+    """Targets of a project in its own order, narrowed to some graphs and SoCs where these are given.
+
+    Raises:
+        UsageError: a graph or SoC that the project has not, with the nearest names.
+
+    """
+    wanted_socs = {find_soc(name).name for name in socs}
+    every = {soc.name for graph in project.graphs for soc in project.graph_socs(graph)}
+    _known("SoC", sorted(wanted_socs), sorted(every))
+    _known("graph", graphs, list(project.graphs))
+    return tuple(
+        Target(graph, soc, project.precision_for(graph, soc))
+        for graph in project.graphs
+        if not graphs or graph in graphs
+        for soc in project.graph_socs(graph)
+        if not wanted_socs or soc.name in wanted_socs
+    )
+
+
+def _known(kind: str, names: Sequence[str], known: Sequence[str]) -> None:
+    for name in names:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]!r}? " if near else ""
+            raise UsageError(f"the project has no {kind} {name!r}", hint=f"{hint}it has {', '.join(known)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """One CI job: some SoCs of one graph, so that the graph is prepared once and travels to its shards."""
+
+    graph: str
+    socs: tuple[str, ...]
+    index: int
+
+    @property
+    def id(self) -> str:
+        """Unique and fit for an artifact's name."""
+        return f"{self.graph}-{self.index:03d}"
+
+
+def shards(targets: Sequence[Target], max_jobs: int = MAX_JOBS) -> tuple[Shard, ...]:
+    """Spread targets over at most `max_jobs` jobs, as evenly as whole graphs allow.
+
+    Raises:
+        UsageError: more graphs than jobs.
+
+    """
+    by_graph: dict[str, list[str]] = {}
+    for target in targets:
+        by_graph.setdefault(target.graph, []).append(target.soc.name)
+    if len(by_graph) > max_jobs:
+        raise UsageError(
+            f"{len(by_graph)} graphs do not fit into {max_jobs} jobs", hint="split the project into several files"
+        )
+    size = 1
+    while sum(-(-len(names) // size) for names in by_graph.values()) > max_jobs:
+        size += 1
+    return tuple(
+        Shard(graph, tuple(names[start : start + size]), start // size)
+        for graph, names in by_graph.items()
+        for start in range(0, len(names), size)
+    )
+
+
+def matrix(targets: Sequence[Target], max_jobs: int = MAX_JOBS) -> dict[str, list[dict[str, str]]]:
+    """Two GitHub matrices: `graphs` to prepare once each, `shards` to compile, with SoCs joined by commas."""
+    return {
+        "graphs": [{"graph": graph} for graph in dict.fromkeys(target.graph for target in targets)],
+        "shards": [
+            {"id": shard.id, "graph": shard.graph, "socs": ",".join(shard.socs)} for shard in shards(targets, max_jobs)
+        ],
+    }

@@ -1,0 +1,119 @@
+"""What a stage has done, kept beside its files: a stage is skipped when its key and its files are still the same."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import metadata
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from qnnci.files import sha256, write_json
+from qnnci.findings import Finding
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A finished stage. `files` maps names (relative to the stage's folder) to sha256."""
+
+    data: dict[str, Any] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
+    files: dict[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
+    peak_mb: int = 0
+    cached: bool = False
+
+
+def key_of(**parts: Any) -> str:
+    """One digest over everything that decides a stage's result: inputs, options, tool versions and qnnci's own code."""
+    text = json.dumps({**parts, "tools": tool_versions(), "code": _code()}, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@cache
+def tool_versions() -> dict[str, str]:
+    """Versions of what takes part in a build, without importing any of it."""
+    found = {}
+    for name in ("qnnci", "onnx", "onnxruntime", "onnxruntime-qnn", "onnxsim", "numpy"):
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            found[name] = "missing"
+    return found
+
+
+@cache
+def _code() -> str:
+    # A version number alone would keep results of older code in a checkout or a fork.
+    digest = hashlib.sha256()
+    root = files("qnnci")
+    for part in (root, root / "model", root / "toolchain", root / "context", root / "data"):
+        for file in sorted(part.iterdir(), key=lambda each: each.name):
+            if file.is_file() and file.name.endswith((".py", ".csv")):
+                digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def load(folder: Path, stage: str, key: str) -> Record | None:
+    """The record of a stage that was done with this very key and whose files are untouched."""
+    try:
+        kept = json.loads(_path(folder, stage).read_bytes())
+        if kept["key"] != key or not all(_same(folder / name, seen) for name, seen in kept["files"].items()):
+            return None
+        return Record(
+            data=kept["data"],
+            findings=tuple(Finding.from_json(each) for each in kept["findings"]),
+            files={name: seen["sha256"] for name, seen in kept["files"].items()},
+            seconds=kept["seconds"],
+            peak_mb=kept["peak_mb"],
+            cached=True,
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):  # no record, or not one of ours: do the stage
+        return None
+
+
+def save(folder: Path, stage: str, key: str, record: Record) -> Record:
+    """Keep a finished stage; returns the record with the sha256 of its files filled in."""
+    seen = {name: _seen(folder / name) for name in record.files}
+    kept = {
+        "key": key,
+        "data": record.data,
+        "findings": [each.to_json() for each in record.findings],
+        "files": seen,
+        "seconds": record.seconds,
+        "peak_mb": record.peak_mb,
+    }
+    _remove_stale(folder, stage, set(record.files))
+    write_json(_path(folder, stage), kept)
+    digests = {name: str(each["sha256"]) for name, each in seen.items()}
+    return Record(record.data, record.findings, digests, record.seconds, record.peak_mb)
+
+
+def _remove_stale(folder: Path, stage: str, current: set[str]) -> None:
+    """Files that this stage made earlier under other names, such as another precision's binary."""
+    try:
+        earlier = json.loads(_path(folder, stage).read_bytes())["files"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return
+    for name in set(earlier) - current:
+        if Path(name).name == name:
+            (folder / name).unlink(missing_ok=True)
+
+
+def _path(folder: Path, stage: str) -> Path:
+    return folder / ".stages" / f"{stage}.json"
+
+
+def _seen(path: Path) -> dict[str, Any]:
+    stat = path.stat()
+    return {"bytes": stat.st_size, "mtime_ns": stat.st_mtime_ns, "sha256": sha256(path)}
+
+
+def _same(path: Path, seen: dict[str, Any]) -> bool:
+    stat = path.stat()
+    if stat.st_size != seen["bytes"]:
+        return False
+    return stat.st_mtime_ns == seen["mtime_ns"] or sha256(path) == seen["sha256"]

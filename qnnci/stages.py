@@ -1,0 +1,126 @@
+"""What a worker does for each stage: plain values in, plain values out, files written whole. Child processes only."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from qnnci.arrays import Arrays, load_samples, save_samples
+from qnnci.findings import Finding
+from qnnci.model.parity import distance, finite
+from qnnci.project import Input
+from qnnci.rules import finding
+
+Json = dict[str, Any]
+
+
+def prepare(*, source: str, folder: str, inputs: Json, simplify: bool) -> Json:
+    """Source to static graph: `prepared.onnx` in `folder` unless a finding is an error."""
+    from qnnci.model.prepare import prepare as run
+
+    return {"findings": _plain(run(Path(source), Path(folder), inputs=_inputs(inputs), simplify=simplify))}
+
+
+def check(*, model: str) -> Json:
+    """What is known to be bad or costly on HTP in a graph; also its nodes' names, to lead log lines back to."""
+    from qnnci.model.check import check as run
+    from qnnci.model.graph import node_names, quantized_types
+
+    path = Path(model)
+    return {"findings": _plain(run(path)), "nodes": node_names(path), "quantized": quantized_types(path)}
+
+
+def reference(*, source: str, model: str, out: str, inputs: Json, given: str, samples: int, seed: int) -> Json:
+    """Feeds, and what the original computes from them on the CPU, to `out`."""
+    from qnnci.model import feeds
+    from qnnci.model.reference import Original, specs
+
+    fixed = _inputs(inputs)
+    wanted = specs(Path(model))
+    if given:
+        made = feeds.load(Path(given), wanted, count=samples)
+    else:
+        ranges = {name: each.range for name, each in fixed.items() if each.range}
+        made = feeds.seeded(wanted, ranges, count=samples, seed=seed)
+    constants = {name: each.value for name, each in fixed.items() if each.value is not None}
+    original = Original(Path(source), constants)
+    pairs = [(feed, original.run(feed)) for feed in made]
+    save_samples(Path(out), pairs)
+    bad = sorted({name for _, want in pairs for name, array in want.items() if not finite(array)})
+    message = "the original itself gives NaN or infinity on the CPU in "
+    return {
+        "samples": len(pairs),
+        "inputs": given or f"seeded ({seed})",
+        "findings": _plain([finding("not-finite", message + ", ".join(bad))] if bad else []),
+    }
+
+
+def compile_graph(
+    *, model: str, context_model: str, binary: str, soc_id: int, vtcm_mb: int, optimization: int, fp16: bool, label: str
+) -> Json:
+    """Static graph to context binary on route `ort`."""
+    from qnnci.toolchain import ort
+
+    ort.compile_context(
+        Path(model),
+        Path(context_model),
+        Path(binary),
+        soc_id=soc_id,
+        vtcm_mb=vtcm_mb,
+        optimization=optimization,
+        fp16=fp16,
+        label=label,
+    )
+    return {}
+
+
+def inspect(*, binary: str) -> Json:
+    """What the written binary says of itself."""
+    from qnnci.context.read import read_context
+
+    return read_context(Path(binary)).to_json()
+
+
+def verify(*, context_model: str, reference: str, soc_id: int, seconds: float) -> Json:
+    """The written binary in the emulator against the original's outputs; no feed is begun after `seconds`."""
+    from qnnci.toolchain.ort import Emulator
+
+    runner = Emulator(Path(context_model), soc_id=soc_id)
+    started = time.monotonic()
+    wants: list[Arrays] = []
+    gots: list[Arrays] = []
+    for feed, want in load_samples(Path(reference)):
+        if gots and time.monotonic() - started > seconds:
+            break
+        gots.append(runner.run(feed))
+        wants.append(want)
+    outputs = {}
+    findings: list[Finding] = []
+    for name in wants[0]:
+        want, got = _joined(wants, name), _joined(gots, name)
+        if want.shape != got.shape:
+            message = f"{name} has {got.size} values in the binary, {want.size} in the original"
+            findings.append(finding("verify-failed", message))
+            continue
+        if not finite(got):
+            findings.append(finding("not-finite", f"the binary gives NaN or infinity in {name}"))
+        figures = distance(want, got)
+        outputs[name] = {key: getattr(figures, key) for key in ("cosine", "snr_db", "max_abs", "max_rel")}
+    return {"samples": len(gots), "outputs": outputs, "findings": _plain(findings)}
+
+
+def _joined(samples: Sequence[Arrays], name: str) -> Any:
+    # One long vector over all samples: the cosine of a single scalar would always be 1.
+    return np.concatenate([sample[name].ravel() for sample in samples])
+
+
+def _inputs(data: Json) -> dict[str, Input]:
+    return {name: Input.model_validate(each) for name, each in data.items()}
+
+
+def _plain(findings: Sequence[Finding]) -> list[Json]:
+    return [each.to_json() for each in findings]
