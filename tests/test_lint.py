@@ -1,0 +1,109 @@
+"""What linters and our own conventions say of the YAML and the shell; the tools come with the dev dependencies."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from qnnci.process import run
+
+ROOT = Path(__file__).resolve().parent.parent
+BIN = Path(sys.executable).parent
+
+
+def listed(*patterns: str) -> list[Path]:
+    """Files of the repository, new ones too."""
+    command = ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *patterns]
+    names = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split("\0")
+    return [ROOT / name for name in sorted(set(names)) if name and (ROOT / name).is_file()]
+
+
+WORKFLOWS = listed(".github/workflows/*.yml")
+ACTIONS = [path for path in listed("action.yml", "**/action.yml") if "tests" not in path.relative_to(ROOT).parts]
+SHELL = [
+    path for path in listed() if path.suffix == ".sh" or re.match(rb"#!\S*/(env )?(ba)?sh\b", path.read_bytes()[:64])
+]
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def lint(tool: str, *arguments: str | Path) -> None:
+    done = run([str(BIN / tool), *map(str, arguments)], timeout=120, cwd=ROOT)
+    assert done.code == 0, done.output
+
+
+def steps(path: Path) -> list[dict[str, Any]]:
+    """The steps of a composite action, or of all jobs of a workflow."""
+    text = yaml.safe_load(path.read_text())
+    parts = [text["runs"]] if "runs" in text else text["jobs"].values()
+    return [step for part in parts for step in part.get("steps", ())]
+
+
+def test_there_is_something_to_lint() -> None:
+    assert ROOT / "action.yml" in ACTIONS
+    assert ROOT / ".github/workflows/ci.yml" in WORKFLOWS
+    assert ROOT / "actions/install.sh" in SHELL
+
+
+def test_actionlint() -> None:
+    lint("actionlint", "-color=false", "-shellcheck", BIN / "shellcheck", "-pyflakes", "", *WORKFLOWS)
+
+
+def test_zizmor() -> None:
+    lint(
+        "zizmor", "--offline", "--no-progress", "--persona", "pedantic", *ACTIONS, *WORKFLOWS, ".github/dependabot.yml"
+    )
+
+
+@pytest.mark.parametrize(
+    ("schema", "paths"),
+    [("github-actions", ACTIONS), ("github-workflows", WORKFLOWS), ("dependabot", [ROOT / ".github/dependabot.yml"])],
+)
+def test_schema(schema: str, paths: list[Path]) -> None:
+    lint("check-jsonschema", "--builtin-schema", f"vendor.{schema}", *paths)
+
+
+@pytest.mark.parametrize("path", SHELL, ids=name)
+def test_shellcheck(path: Path) -> None:
+    lint("shellcheck", path)
+
+
+@pytest.mark.parametrize("path", ACTIONS, ids=name)
+def test_shellcheck_of_actions(path: Path, tmp_path: Path) -> None:
+    """Actionlint does not read actions."""
+    for number, step in enumerate(step for step in steps(path) if "run" in step):
+        script = tmp_path / f"{number}.sh"
+        script.write_text(step["run"])
+        lint("shellcheck", f"--shell={step['shell']}", script)
+
+
+@pytest.mark.parametrize("path", [*ACTIONS, *WORKFLOWS], ids=name)
+def test_no_expression_in_shell(path: Path) -> None:
+    """Values reach shell through the environment, where they are only ever values."""
+    assert [step["run"] for step in steps(path) if "${{" in step.get("run", "")] == []
+
+
+@pytest.mark.parametrize("path", [*ACTIONS, *WORKFLOWS], ids=name)
+def test_other_peoples_actions_are_pinned(path: Path) -> None:
+    uses = re.findall(r"^\s*(?:- )?uses: *(.+)$", path.read_text(), re.MULTILINE)
+    others = [action for action in uses if not action.startswith("./")]
+    assert [action for action in others if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", action)] == []
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=name)
+def test_workflows_have_no_rights_by_default(path: Path) -> None:
+    assert yaml.safe_load(path.read_text())["permissions"] == {}
+
+
+def test_nothing_is_written_to_the_jobs_environment() -> None:
+    """GITHUB_ENV and GITHUB_PATH reach every later step of the caller's job."""
+    sources = [path for path in listed("qnnci/**.py", "actions", "action.yml") if path.suffix in {".py", ".sh", ".yml"}]
+    assert [name(path) for path in sources if re.search(r"GITHUB_(ENV|PATH)\b", path.read_text())] == []
