@@ -30,18 +30,36 @@ _TITLE, _TEXT = 255, 4000  # characters; what GitHub shows of an annotation
 _OUTPUT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
-def report(manifest: Manifest, path: Path, *, config: str = "", env: Mapping[str, str] = os.environ) -> None:
+def report(
+    manifest: Manifest,
+    path: Path,
+    *,
+    errors: Sequence[QnnciError] = (),
+    config: str = "",
+    env: Mapping[str, str] = os.environ,
+) -> None:
     """Annotations, step summary and outputs of a build whose manifest stands at `path`."""
-    findings = [Finding(**record.model_dump()) for record in manifest.findings]
-    _say(*annotations(findings, config=config))
-    write_summary(summary(manifest), env)
-    write_outputs(outputs(manifest, path, env), env)
+    broken = tuple(map(_finding, errors))
+    judged = tuple(Finding(**record.model_dump()) for record in manifest.findings)
+    _say(*annotations([*broken, *judged], config=config))
+    write_summary(summary(manifest, broken), env)
+    write_outputs(outputs(manifest, path, broken, env), env)
 
 
 def report_failure(error: QnnciError, *, config: str = "", env: Mapping[str, str] = os.environ) -> None:
     """The annotation and outputs of a run that ended before there was a manifest."""
-    _say(failure(error, config=config))
+    _say(*annotations([_finding(error)], config=config))
     write_outputs({"result": "fail", "errors": "1", "warnings": "0"}, env)
+
+
+def _finding(error: QnnciError) -> Finding:
+    """An error as a finding, to be shown as one; its `where` may be `qnn.yaml:12`."""
+    place, _, line = error.where.rpartition(":")
+    file, number = (place, int(line)) if place and line.isdecimal() else (error.where, 0)
+    if not _is_yaml(file):
+        file, number = "", 0
+    text = f"{error.where}: {error.message}" if error.where else error.message
+    return Finding("qnnci", "error", text, error.hint, file=file, line=number)
 
 
 # workflow commands
@@ -90,31 +108,29 @@ def _annotation(problem: Problem, config: str) -> str:
     text = f"{problem.where}: {f.message}" if problem.where else f.message
     file = _repository_file(f.file, config)
     place = f"\nin {f.file}{f':{f.line}' if f.line else ''}" if f.file and not file else ""
+    hint = f"\n→ {f.hint}" if f.hint else ""
     title = RULES[f.rule].title if f.rule in RULES else f.rule
-    return _annotate(f.severity, title, text + place, f.hint, file, f.line)
-
-
-def failure(error: QnnciError, *, config: str = "") -> str:
-    """The annotation of an error that ended the run. `where` of the error may be `qnn.yaml:12`."""
-    place, _, line = error.where.rpartition(":")
-    place, number = (place, int(line)) if place and line.isdecimal() else (error.where, 0)
-    text = f"{error.where}: {error.message}" if error.where else error.message
-    return _annotate("error", "qnnci", text, error.hint, _repository_file(place, config), number)
-
-
-def _annotate(severity: Severity, title: str, text: str, hint: str, file: str, line: int) -> str:
-    message = shortened(f"{text}\n→ {hint}" if hint else text, _TEXT)
-    return command(severity, message, title=shortened(title, _TITLE), file=file, line=line if file else 0)
+    return command(
+        f.severity,
+        shortened(text + place + hint, _TEXT),
+        title=shortened(title, _TITLE),
+        file=file,
+        line=f.line if file else 0,
+    )
 
 
 def _repository_file(file: str, config: str) -> str:
     """The path from the repository's root where `file` is the project file; logs and models are in no diff."""
     path = PurePosixPath(file)
-    if path.suffix not in {".yaml", ".yml"}:
+    if not _is_yaml(file):
         return ""
     if path.name == PurePosixPath(config).name:
         return config
     return "" if path.is_absolute() or ".." in path.parts else file
+
+
+def _is_yaml(file: str) -> bool:
+    return PurePosixPath(file).suffix in {".yaml", ".yml"}
 
 
 # the files that the runner reads
@@ -142,9 +158,11 @@ def _output(name: str, value: str) -> str:
     return f"{name}<<{delimiter}\n{value}\n{delimiter}\n"
 
 
-def outputs(manifest: Manifest, path: Path, env: Mapping[str, str] = os.environ) -> dict[str, str]:
+def outputs(
+    manifest: Manifest, path: Path, errors: Sequence[Finding] = (), env: Mapping[str, str] = os.environ
+) -> dict[str, str]:
     """The action's outputs for a build whose manifest stands at `path`. `binaries` lists what passed, as JSON."""
-    counts = Counter(record.severity for record in manifest.findings)
+    counts = Counter([*(f.severity for f in errors), *(record.severity for record in manifest.findings)])
     binaries = [
         {
             "graph": entry.graph,

@@ -20,9 +20,12 @@ _TEXT = 4000  # characters of one message
 _MARKDOWN = re.compile(r"[&<>|\\`*~\[\]#@$!]|_(?![A-Za-z0-9])|(?<![A-Za-z0-9])_|:(?=//)")
 
 
-def summary(manifest: Manifest) -> str:
-    """The build as Markdown: a row for each target, then every finding with what to do about it."""
-    findings = [Finding(**record.model_dump()) for record in manifest.findings]
+def summary(manifest: Manifest, errors: Sequence[Finding] = ()) -> str:
+    """The build as Markdown: a row for each target, then every finding with what to do about it.
+
+    `errors` are those that are in no manifest, because something else than the model broke.
+    """
+    findings = [*errors, *(Finding(**record.model_dump()) for record in manifest.findings)]
     rows = [*map(_row, manifest.entries), *_rows_without_binary(manifest.entries, findings)]
     passed = sum(entry.passed for entry in manifest.entries)
     mark = "✅" if manifest.passed else "❌"

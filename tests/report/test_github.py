@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt  # comes with rich
 from markdown_it.token import Token
 
-from qnnci.errors import UsageError
+from qnnci.errors import MachineError, UsageError
 from qnnci.findings import Finding
 from qnnci.manifest import Entry, Figures, FindingRecord, Manifest, Parity
 from qnnci.report import github
@@ -189,11 +189,10 @@ def test_only_the_project_file_is_annotated(file: str, config: str, expected: di
     assert (f"in {file}:7" in message) == (bool(file) and not expected)
 
 
-def test_an_error_of_the_project_file_points_at_its_line() -> None:
-    line = github.failure(
-        UsageError("unknown key", hint="did you mean `socs`?", where="qnn.yaml:12"), config="a/qnn.yaml"
-    )
-    kind, properties, message = parse(line)
+def test_an_error_of_the_project_file_points_at_its_line(capsys: pytest.CaptureFixture[str]) -> None:
+    error = UsageError("unknown key", hint="did you mean `socs`?", where="qnn.yaml:12")
+    github.report_failure(error, config="a/qnn.yaml", env={})
+    kind, properties, message = parse(capsys.readouterr().out.rstrip("\n"))
     assert (kind, properties["file"], properties["line"]) == ("error", "a/qnn.yaml", "12")
     assert message == "qnn.yaml:12: unknown key\n→ did you mean `socs`?"
 
@@ -212,11 +211,11 @@ def test_summary_shows_the_worst_figures_rounded_down() -> None:
 
 
 def test_a_target_without_a_binary_has_a_row() -> None:
-    found = finding("compile-failed", "error 1002", graph="det", soc="SM8550")
+    found = finding("cpu-fallback", "node Det", graph="det", soc="SM8550")
     text = summary(manifest(entry(), findings=(found,), passed=False))
     assert "| ❌ | det | SM8550 | — |" in text
     assert "1 of 2 binaries" in text
-    assert "error 1002" in text
+    assert "node Det" in text
     assert found.hint.split("`")[0].strip() in text
 
 
@@ -307,14 +306,14 @@ def test_the_outputs_of_a_build(tmp_path: Path) -> None:
     built = manifest(
         entry(), entry(soc="SM8550", passed=False), findings=(finding("parity", "x"), finding("spill-fill", "y"))
     )
-    values = github.outputs(built, tmp_path / "build/manifest.json", {"GITHUB_WORKSPACE": str(tmp_path)})
+    values = github.outputs(built, tmp_path / "build/manifest.json", env={"GITHUB_WORKSPACE": str(tmp_path)})
     (binary,) = json.loads(values.pop("binaries"))
     assert binary["path"] == "build/vad/SM8750/vad_fp16_sm8750_v79.bin"
     assert (binary["soc"], binary["graph"]) == ("SM8750", "vad")
     assert values == {
         "result": "pass", "manifest": "build/manifest.json", "directory": "build", "errors": "1", "warnings": "1",
     }  # fmt: skip
-    elsewhere = github.outputs(built, tmp_path / "manifest.json", {"GITHUB_WORKSPACE": str(tmp_path / "x")})
+    elsewhere = github.outputs(built, tmp_path / "manifest.json", env={"GITHUB_WORKSPACE": str(tmp_path / "x")})
     assert elsewhere["manifest"] == str(tmp_path / "manifest.json")
 
 
@@ -324,6 +323,17 @@ def test_report_never_touches_env_or_path(tmp_path: Path, capsys: pytest.Capture
     github.report(manifest(entry(), findings=(finding("spill-fill", "y"),)), tmp_path / "b/manifest.json", env=env)
     assert parse(capsys.readouterr().out.rstrip("\n"))[0] == "warning"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY"]
+
+
+def test_errors_that_are_no_findings_are_reported_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    env = {name: str(tmp_path / name) for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
+    error = MachineError("no space | left", hint="free some", where="det")
+    github.report(manifest(entry(), passed=False), tmp_path / "manifest.json", errors=[error], env=env)
+    assert capsys.readouterr().out == "::error title=qnnci::det: no space | left%0A→ free some\n"
+    assert read_outputs((tmp_path / "GITHUB_OUTPUT").read_text())["errors"] == "1"
+    assert (
+        "- **error** `qnnci` det: no space &#124; left<br>→ free some" in (tmp_path / "GITHUB_STEP_SUMMARY").read_text()
+    )
 
 
 def test_a_run_that_ended_early_still_has_outputs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
