@@ -24,8 +24,8 @@ def listed(*patterns: str) -> list[Path]:
     return [ROOT / name for name in sorted(set(names)) if name and (ROOT / name).is_file()]
 
 
-WORKFLOWS = listed(".github/workflows/*.yml")
-ACTIONS = [path for path in listed("action.yml", "**/action.yml") if "tests" not in path.relative_to(ROOT).parts]
+WORKFLOWS = listed(".github/workflows/*.yml", "tests/actions/workflow.yml")
+ACTIONS = listed("action.yml", "**/action.yml")
 SHELL = [
     path for path in listed() if path.suffix == ".sh" or re.match(rb"#!\S*/(env )?(ba)?sh\b", path.read_bytes()[:64])
 ]
@@ -59,7 +59,16 @@ def test_actionlint() -> None:
 
 def test_zizmor() -> None:
     lint(
-        "zizmor", "--offline", "--no-progress", "--persona", "pedantic", *ACTIONS, *WORKFLOWS, ".github/dependabot.yml"
+        "zizmor",
+        "--offline",
+        "--no-progress",
+        "--persona",
+        "pedantic",
+        "--config",
+        ".github/zizmor.yml",
+        *ACTIONS,
+        *WORKFLOWS,
+        ".github/dependabot.yml",
     )
 
 

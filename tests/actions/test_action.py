@@ -1,0 +1,222 @@
+"""action.yml run for real, by act on this machine: what callers get, and what hostile inputs do not get."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BIN = Path(sys.executable).parent
+
+pytestmark = pytest.mark.skipif(sys.version_info < (3, 11), reason="the embedded compiler needs Python 3.11")
+
+PROJECT = """\
+name: tiny
+socs: [SM8550, SM8750]
+graphs:
+  tiny:
+    source: tiny.onnx
+    inputs: {x: [1, 3, 8, 8]}
+"""
+
+
+@dataclass(frozen=True)
+class Acted:
+    """What act logged of one run."""
+
+    code: int
+    events: tuple[dict[str, Any], ...]
+
+    def of(self, *step: str) -> list[dict[str, Any]]:
+        """Events of a step and of the steps inside it."""
+        return [event for event in self.events if event.get("stepID", [])[: len(step)] == [*step]]
+
+    def outputs(self, *step: str) -> dict[str, str]:
+        """Outputs of a step itself."""
+        said = [event for event in self.events if event.get("stepID") == [*step]]
+        return {event["name"]: event.get("arg", "") for event in said if event.get("command") == "set-output"}
+
+    def outcome(self, *step: str) -> str:
+        results = [
+            event["stepResult"] for event in self.events if event.get("stepID") == [*step] and "stepResult" in event
+        ]
+        return results[0] if results else "skipped"
+
+    def annotations(self, *step: str) -> list[tuple[dict[str, str], str]]:
+        """Properties and text of the errors that the runner took for such."""
+        found = [event for event in self.of(*step) if event.get("command") == "error"]
+        return [(event.get("kvPairs") or {}, event.get("arg", "")) for event in found]
+
+    def log(self, *step: str) -> str:
+        return "".join(event["msg"] for event in self.of(*step) if event.get("raw_output"))
+
+
+@pytest.fixture(scope="module")
+def acted(tmp_path_factory: pytest.TempPathFactory) -> Acted:
+    """One run for all tests: installing is most of its time."""
+    work = tmp_path_factory.mktemp("act")
+    repository = work / "repository"
+    copy_project(repository)
+    write_model(repository / "model")
+    for command in (["init", "-q"], ["add", "-A"], ["-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qm", "t"]):
+        subprocess.run(["git", *command], cwd=repository, check=True)
+    done = subprocess.run(
+        [
+            BIN / "act", "workflow_dispatch", "--json", "--directory", repository,
+            "-W", "tests/actions/workflow.yml", "-P", "ubuntu-24.04=-self-hosted",
+            "--env", f"TEST_PYTHON={sys.executable}",
+        ],
+        env=environment(work),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )  # fmt: skip
+    lines = [line for line in (done.stdout + done.stderr).splitlines() if line.startswith("{")]
+    return Acted(done.returncode, tuple(json.loads(line) for line in lines))
+
+
+def copy_project(to: Path) -> None:
+    """What git would take, with changes that are not committed yet."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\0")
+    for name in filter(None, names):
+        if (ROOT / name).is_file():
+            (to / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, to / name)
+
+
+def write_model(folder: Path) -> None:
+    """A graph small enough to compile in no time, a project that passes, and one whose gate nothing passes."""
+    import numpy as np
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+    folder.mkdir(parents=True)
+    weights = numpy_helper.from_array(np.linspace(-1, 1, 8 * 3 * 3 * 3, dtype=np.float32).reshape(8, 3, 3, 3), "w")
+    graph = helper.make_graph(
+        [
+            helper.make_node("Conv", ["x", "w"], ["c"], "conv", pads=[1, 1, 1, 1]),
+            helper.make_node("Relu", ["c"], ["y"]),
+        ],
+        "tiny",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 3, 8, 8])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 8, 8, 8])],
+        [weights],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, folder / "tiny.onnx")
+    (folder / "qnn.yaml").write_text(PROJECT)
+    (folder / "strict.yaml").write_text(PROJECT + "gates: {binary_mb: {max: 0}}\n")
+    # Python must not take this for the package of the same name.
+    (folder / "pip.py").write_text("raise SystemExit('the wrong pip')\n")
+    (folder / "onnx.py").write_text("raise SystemExit('the wrong onnx')\n")
+
+
+def environment(work: Path) -> dict[str, str]:
+    """This machine without a CI it may be part of, and without traces of act in the home folder."""
+    foreign = ("GITHUB_", "RUNNER_", "ACTIONS_", "INPUT_", "QNNCI_", "PYTEST_", "CI")
+    env = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+    pip = subprocess.run([sys.executable, "-m", "pip", "cache", "dir"], check=True, capture_output=True, text=True)
+    config = work / "config"
+    config.mkdir()
+    home = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    if (home / "pip").is_dir():
+        (config / "pip").symlink_to(home / "pip")
+    return env | {
+        "PIP_CACHE_DIR": pip.stdout.strip(),
+        "XDG_CACHE_HOME": str(work / "cache"),
+        "XDG_CONFIG_HOME": str(config),
+    }
+
+
+def test_a_model_that_passes(acted: Acted) -> None:
+    outputs = acted.outputs("passes")
+    assert acted.outcome("passes") == "success", acted.log("passes")
+    assert outputs["result"] == "pass"
+    assert outputs["manifest"] == "model/build/manifest.json"
+    assert outputs["directory"] == "model/build"
+    assert outputs["errors"] == "0"
+    binaries = json.loads(outputs["binaries"])
+    assert [(binary["graph"], binary["soc"], binary["dsp_arch"]) for binary in binaries] == [
+        ("tiny", "SM8550", "v73"),
+        ("tiny", "SM8750", "v79"),
+    ]
+    assert acted.outcome("read") == "success"
+
+
+def test_the_summary_has_a_row_for_each_binary(acted: Acted) -> None:
+    summary = next(event["content"] for event in acted.of("passes", "build") if event.get("command") == "summary")
+    assert "| ✅ | tiny | SM8550 (v73) | fp16 |" in summary
+    assert "| ✅ | tiny | SM8750 (v79) | fp16 |" in summary
+
+
+def test_it_is_installed_once_a_job(acted: Acted) -> None:
+    assert len([event for event in acted.events if event.get("raw") == "::group::Install qnnci"]) == 1
+
+
+def test_nested_in_another_composite_action(acted: Acted) -> None:
+    assert acted.outcome("nested") == "success", acted.log("nested")
+    assert acted.outputs("nested") == {"result": "pass"}
+
+
+def test_binaries_make_a_matrix(acted: Acted) -> None:
+    rows = sorted(event["msg"].strip() for event in acted.of("row") if event.get("raw_output"))
+    assert rows == ["row tiny SM8550 fp16", "row tiny SM8750 fp16"]
+
+
+def test_a_gate_that_fails_fails_the_step_and_the_job(acted: Acted) -> None:
+    assert acted.outcome("gate") == "failure"
+    assert acted.outcome("never") == "skipped"
+    assert acted.code == 1
+    assert acted.outputs("gate")["result"] == "fail"
+
+
+def test_a_caller_that_goes_on_can_read_why(acted: Acted) -> None:
+    outputs = acted.outputs("gate-continued")
+    assert acted.outcome("gate-continued") == "failure"
+    assert (outputs["result"], outputs["binaries"]) == ("fail", "[]")
+    assert int(outputs["errors"]) > 0
+    assert outputs["manifest"] == "model/build/manifest.json"
+    (annotation,) = [found for found in acted.annotations("gate-continued") if "tiny on SM8550, SM8750" in found[1]]
+    assert annotation[0]["file"] == "model/strict.yaml"
+    assert annotation[0]["title"] == "The binary is too large"
+
+
+def test_a_hostile_folder_is_only_a_folder(acted: Acted) -> None:
+    outputs = acted.outputs("one-model")
+    assert acted.outcome("one-model") == "success", acted.log("one-model")
+    assert set(outputs) == {"result", "manifest", "directory", "binaries", "errors", "warnings"}
+    assert outputs["directory"].startswith("x'\"; $(touch")
+    assert outputs["directory"].endswith("EOF")
+    paths = [binary["path"] for binary in json.loads(outputs["binaries"])]
+    assert len(paths) == 2
+    assert all(path.startswith(outputs["directory"] + "/") for path in paths)
+
+
+@pytest.mark.parametrize("which", ["model", "socs", "jobs", "config", "python"])
+def test_a_hostile_input_is_refused_as_text(acted: Acted, which: str) -> None:
+    step = f"hostile-{which}"
+    assert acted.outcome(step) == "failure"
+    outputs = acted.outputs(step)
+    assert (outputs["result"], outputs["binaries"], outputs["errors"]) == ("fail", "[]", "1")
+    ((properties, text),) = acted.annotations(step)
+    assert properties["title"] == "qnnci"
+    assert "$(touch" in text
+
+
+def test_nothing_of_a_hostile_input_was_obeyed(acted: Acted) -> None:
+    titles = [properties.get("title") for properties, _ in acted.annotations()]
+    assert "qnnci" in titles
+    assert "forged" not in titles
+    assert "forged" not in [text for _, text in acted.annotations()]
+    check = [event for event in acted.events if event.get("step") == 'test ! -e "$RUNNER_TEMP/pwned"']
+    assert [event["stepResult"] for event in check if "stepResult" in event] == ["success"]
