@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from qnnci.findings import Finding
 from qnnci.manifest import Entry, Manifest, Parity
@@ -69,12 +69,18 @@ def _rows_without_binary(entries: Sequence[Entry], findings: Sequence[Finding]) 
 
 
 def _worst(parity: Parity | None) -> tuple[str, str]:
-    outputs = tuple(parity.outputs.values()) if parity else ()
-    cosines = [figures.cosine for figures in outputs if figures.cosine is not None]
-    snrs = [figures.snr_db for figures in outputs if figures.snr_db is not None]
+    if parity is None or not parity.outputs:
+        return "—", "—"
+    cosines = [figures.cosine for figures in parity.outputs.values()]
+    snrs = [figures.snr_db for figures in parity.outputs.values()]
     # Rounded down: a figure below a gate must not read as if it had met it.
-    cosine = f"{math.floor(min(cosines) * 1e6) / 1e6:.6f}" if cosines and all(map(math.isfinite, cosines)) else "—"
-    return cosine, f"{min(snrs):.1f} dB" if snrs else "—"
+    return _least(cosines, lambda x: f"{math.floor(x * 1e6) / 1e6:.6f}"), _least(snrs, lambda x: f"{x:.1f} dB")
+
+
+def _least(figures: Sequence[float | None], shown: Callable[[float], str]) -> str:
+    """The worst of all outputs; an output that has no figure is worse than any."""
+    known = [figure for figure in figures if figure is not None]
+    return shown(min(known)) if len(known) == len(figures) else "not finite"
 
 
 def _size(count: int | None) -> str:

@@ -77,7 +77,6 @@ def entry(**changes: object) -> Entry:
         "parity": Parity(inputs="seeded", samples=4, outputs={
             "output": Figures(cosine=0.9999999, snr_db=51.234, max_abs=0, max_rel=0),
             "state": Figures(cosine=0.98999999, snr_db=17.06, max_abs=0, max_rel=0),
-            "constant": Figures(cosine=None, snr_db=None, max_abs=0, max_rel=0),
         }),
     }  # fmt: skip
     return Entry.model_validate(base | changes)
@@ -208,6 +207,13 @@ def test_summary_shows_the_worst_figures_rounded_down() -> None:
     assert rows[3][6:9] == ["—", "—", "—"]
     assert "❌ silero: 1 of 2" in text
     assert "checks numbers, not speed" in text
+
+
+def test_an_output_that_is_not_finite_is_the_worst() -> None:
+    figures = Figures(cosine=None, snr_db=None, max_abs=None, max_rel=None)
+    good = Figures(cosine=1, snr_db=200, max_abs=0, max_rel=0)
+    parity = Parity(inputs="seeded", samples=1, outputs={"a": good, "b": figures})
+    assert "| not finite | not finite |" in summary(manifest(entry(parity=parity)))
 
 
 def test_a_target_without_a_binary_has_a_row() -> None:
