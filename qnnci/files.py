@@ -22,10 +22,10 @@ def disk_errors(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         hints = {
-            errno.ENOSPC: "free some space or point `output` at another disk; finished stages stand",
+            errno.ENOSPC: "free some space, or choose another disk (`output`, QNNCI_CACHE); finished stages stand",
             errno.EDQUOT: "the quota is used up: free some space; finished stages stand",
-            errno.EACCES: "give this user the right to write there, or choose another `output`",
-            errno.EROFS: "the file system is read-only: choose another `output`",
+            errno.EACCES: "give this user the right to write there, or choose another place (`output`, QNNCI_CACHE)",
+            errno.EROFS: "the file system is read-only: choose another place (`output`, QNNCI_CACHE)",
         }
         if error.errno not in hints:
             raise
