@@ -10,7 +10,7 @@ from qnnci.errors import UsageError
 from qnnci.findings import Finding
 from qnnci.project import Precision, Project
 from qnnci.rules import finding
-from qnnci.soc import Soc, find_soc
+from qnnci.soc import Soc
 
 MAX_JOBS = 256  # GitHub's limit of one matrix
 
@@ -33,6 +33,15 @@ class Target:
         return f"{self.graph}_{self.precision}_{self.soc.name}_{self.soc.dsp_arch}"
 
     @property
+    def binary(self) -> str:
+        return f"{self.stem}.bin"
+
+    @property
+    def context_model(self) -> str:
+        """The EPContext model that wraps the binary for ONNX Runtime."""
+        return f"{self.stem}_ctx.onnx"
+
+    @property
     def refusal(self) -> Finding | None:
         """Why this target cannot be, whatever the graph is."""
         if self.precision != "fp16" or self.soc.fp16:
@@ -41,32 +50,24 @@ class Target:
         return finding("fp16-unsupported", f"fp16 for {self.soc.name}: {reason}", graph=self.graph, soc=self.soc.name)
 
 
-def plan(project: Project, graphs: Sequence[str] = (), socs: Sequence[str] = ()) -> tuple[Target, ...]:
-    """Targets of a project in its own order, narrowed to some graphs and SoCs where these are given.
+def plan(project: Project, graphs: Sequence[str] = ()) -> tuple[Target, ...]:
+    """Targets of a project in its own order, of some graphs where these are named.
 
     Raises:
-        UsageError: a graph or SoC that the project has not, with the nearest names.
+        UsageError: a graph that the project has not, with the nearest name.
 
     """
-    wanted_socs = {find_soc(name).name for name in socs}
-    every = {soc.name for graph in project.graphs for soc in project.graph_socs(graph)}
-    _known("SoC", sorted(wanted_socs), sorted(every))
-    _known("graph", graphs, list(project.graphs))
+    for name in graphs:
+        if name not in project.graphs:
+            near = difflib.get_close_matches(name, list(project.graphs), n=1)
+            hint = f"did you mean {near[0]!r}? " if near else ""
+            raise UsageError(f"the project has no graph {name!r}", hint=f"{hint}it has {', '.join(project.graphs)}")
     return tuple(
         Target(graph, soc, project.precision_for(graph, soc))
         for graph in project.graphs
         if not graphs or graph in graphs
         for soc in project.graph_socs(graph)
-        if not wanted_socs or soc.name in wanted_socs
     )
-
-
-def _known(kind: str, names: Sequence[str], known: Sequence[str]) -> None:
-    for name in names:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]!r}? " if near else ""
-            raise UsageError(f"the project has no {kind} {name!r}", hint=f"{hint}it has {', '.join(known)}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -37,8 +37,8 @@ class ProjectFile:
         return next((self.lines[loc[:end]] for end in range(len(loc), 0, -1) if loc[:end] in self.lines), 0)
 
 
-def load(path: Path, overrides: dict[str, Any] | None = None) -> ProjectFile:
-    """Read and validate a project file; `overrides` are top-level keys that win over the file's.
+def load(path: Path, edit: Callable[[dict[str, Any]], dict[str, Any]] = lambda data: data) -> ProjectFile:
+    """Read and validate a project file; `edit` may change the raw data first, as flags do.
 
     Raises:
         UsageError: not there, not YAML, or not a project; every complaint with its line.
@@ -56,7 +56,7 @@ def load(path: Path, overrides: dict[str, Any] | None = None) -> ProjectFile:
         raise UsageError(f"not YAML: {str(error).splitlines()[0]}", where=str(path)) from error
     if not isinstance(data, dict):
         raise UsageError("a project file is a mapping with name, socs and graphs", where=f"{path}:1")
-    return ProjectFile(validate({**data, **(overrides or {})}, str(path), lines), path, lines)
+    return ProjectFile(validate(edit(data), str(path), lines), path, lines)
 
 
 def _read(path: Path) -> str:

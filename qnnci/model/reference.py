@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import onnxruntime
+from numpy.typing import NDArray
 
 from qnnci.arrays import Arrays
 from qnnci.errors import UsageError
@@ -64,7 +65,7 @@ class Original:
             UsageError: the graph refuses the feed at run time.
 
         """
-        typed = {name: array.astype(_DTYPES[self._inputs[name].type]) for name, array in feed.items()}
+        typed: Arrays = {name: array.astype(_DTYPES[self._inputs[name].type]) for name, array in feed.items()}
         try:
             outputs = self._session.run(self._outputs, {**self._constants, **typed})
         except Exception as error:  # ORT raises pybind types of its own
@@ -73,6 +74,6 @@ class Original:
 
 
 def _filled(value: Any, wanted: Any) -> Any:
-    array = np.asarray(value, _DTYPES[wanted.type])
+    array: NDArray[Any] = np.asarray(value, _DTYPES[wanted.type])
     static = all(isinstance(dim, int) for dim in wanted.shape)
     return np.broadcast_to(array, wanted.shape) if static else array

@@ -18,23 +18,25 @@ from qnnci.rules import finding
 Json = dict[str, Any]
 
 
-def prepare(*, source: str, folder: str, inputs: Json, simplify: bool) -> Json:
+def prepare_stage(*, source: str, folder: str, inputs: Json, simplify: bool) -> Json:
     """Source to static graph: `prepared.onnx` in `folder` unless a finding is an error."""
-    from qnnci.model.prepare import prepare as run
+    from qnnci.model.prepare import prepare
 
-    return {"findings": _plain(run(Path(source), Path(folder), inputs=_inputs(inputs), simplify=simplify))}
+    return {"findings": _plain(prepare(Path(source), Path(folder), inputs=_inputs(inputs), simplify=simplify))}
 
 
-def check(*, model: str) -> Json:
+def check_stage(*, model: str) -> Json:
     """What is known to be bad or costly on HTP in a graph; also its nodes' names, to lead log lines back to."""
-    from qnnci.model.check import check as run
-    from qnnci.model.graph import node_names, quantized_types
+    from qnnci.model.check import check
+    from qnnci.model.graph import load, walk
 
     path = Path(model)
-    return {"findings": _plain(run(path)), "nodes": node_names(path), "quantized": quantized_types(path)}
+    nodes = [node for graph in walk(load(path).graph) for node in graph.node]
+    quantized = any(node.op_type in {"QuantizeLinear", "DequantizeLinear"} for node in nodes)
+    return {"findings": _plain(check(path)), "nodes": [node.name for node in nodes], "quantized": quantized}
 
 
-def reference(*, source: str, model: str, out: str, inputs: Json, given: str, samples: int, seed: int) -> Json:
+def reference_stage(*, source: str, model: str, out: str, inputs: Json, given: str, samples: int, seed: int) -> Json:
     """Feeds, and what the original computes from them on the CPU, to `out`."""
     from qnnci.model import feeds
     from qnnci.model.reference import Original, specs
@@ -59,7 +61,7 @@ def reference(*, source: str, model: str, out: str, inputs: Json, given: str, sa
     }
 
 
-def compile_graph(
+def compile_stage(
     *, model: str, context_model: str, binary: str, soc_id: int, vtcm_mb: int, optimization: int, fp16: bool, label: str
 ) -> Json:
     """Static graph to context binary on route `ort`."""
@@ -78,14 +80,14 @@ def compile_graph(
     return {}
 
 
-def inspect(*, binary: str) -> Json:
+def inspect_stage(*, binary: str) -> Json:
     """What the written binary says of itself."""
     from qnnci.context.read import read_context
 
-    return read_context(Path(binary)).to_json()
+    return {"info": read_context(Path(binary)).to_json()}
 
 
-def verify(*, context_model: str, reference: str, soc_id: int, seconds: float) -> Json:
+def verify_stage(*, context_model: str, reference: str, soc_id: int, seconds: float) -> Json:
     """The written binary in the emulator against the original's outputs; no feed is begun after `seconds`."""
     from qnnci.toolchain.ort import Emulator
 
@@ -111,6 +113,25 @@ def verify(*, context_model: str, reference: str, soc_id: int, seconds: float) -
         figures = distance(want, got)
         outputs[name] = {key: getattr(figures, key) for key in ("cosine", "snr_db", "max_abs", "max_rel")}
     return {"samples": len(gots), "outputs": outputs, "findings": _plain(findings)}
+
+
+def doctor_stage(*, folder: str, soc_id: int, vtcm_mb: int) -> Json:
+    """Compile a graph of one op, read the binary back and run it; what the binary says of itself."""
+    import onnx
+
+    from qnnci.context.read import read_context
+    from qnnci.toolchain.ort import Emulator, compile_context
+
+    make, kind = onnx.helper, onnx.TensorProto.FLOAT
+    ports = [make.make_tensor_value_info(name, kind, [1, 8]) for name in ("x", "y")]
+    graph = make.make_graph([make.make_node("Relu", ["x"], ["y"])], "tiny", ports[:1], ports[1:])
+    model, context_model, binary = (Path(folder) / name for name in ("tiny.onnx", "tiny_ctx.onnx", "tiny.bin"))
+    onnx.save(make.make_model(graph, opset_imports=[make.make_opsetid("", 17)], ir_version=8), str(model))
+    compile_context(model, context_model, binary, soc_id=soc_id, vtcm_mb=vtcm_mb, optimization=3, fp16=True)
+    got = Emulator(context_model, soc_id=soc_id).run({"x": np.full((1, 8), -1, np.float32)})["y"]
+    if got.any():
+        raise RuntimeError(f"Relu of -1 came out as {got.ravel()[0]} in the emulator")
+    return read_context(binary).to_json()
 
 
 def _joined(samples: Sequence[Arrays], name: str) -> Any:

@@ -1,0 +1,337 @@
+"""The whole job: every stage of every target, in parallel, each once; then the manifest of all that was found."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from qnnci import gates
+from qnnci.build import calls
+from qnnci.build.cache import Record, tool_versions
+from qnnci.build.provenance import entry_of
+from qnnci.build.stage import Event, Stages
+from qnnci.context.info import ContextInfo
+from qnnci.errors import ExitCode, QnnciError, UsageError
+from qnnci.files import disk_errors, write_json, write_text
+from qnnci.findings import Finding, worst
+from qnnci.manifest import Entry, FindingRecord, Manifest, Parity, devices
+from qnnci.plan import Target
+from qnnci.project_file import ProjectFile
+from qnnci.rules import finding
+from qnnci.toolchain.pool import Limit, Worker, machine_mb
+from qnnci.toolchain.schedule import Job, Schedule
+
+# Findings that say that the work itself broke, not that the model was judged.
+BROKEN = frozenset({"stage-crashed", "stage-timeout", "stage-memory", "nothing-written"})
+# The compiler itself is asked about these next, so the forecast of `check` would only repeat it.
+FORECASTS = frozenset({"unsupported-op", "high-rank"})
+
+_FIRST = 1e9  # seconds: what others wait for
+_UNTIMED = 1e6  # seconds: what was not timed yet goes early, so that the rest can be packed well
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to run; what to build is the project's and the plan's."""
+
+    cache: Path
+    jobs: int = field(default_factory=lambda: os.cpu_count() or 1)
+    keep_going: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """What came out. `errors` are those of one graph or target that did not stop the others."""
+
+    manifest: Manifest
+    path: Path
+    findings: tuple[Finding, ...]
+    errors: tuple[QnnciError, ...]
+
+    @property
+    def code(self) -> ExitCode:
+        if self.errors:
+            return self.errors[0].code
+        if any(each.rule in BROKEN for each in self.findings):
+            return ExitCode.TOOL_CRASHED
+        return ExitCode.OK if self.manifest.passed else ExitCode.GATE
+
+
+@dataclass(slots=True)
+class _Graph:
+    """What is known of a graph so far, for its targets."""
+
+    source: Path = Path()
+    source_sha256: str = ""
+    prepared: dict[str, str] = field(default_factory=dict)
+    nodes: tuple[str, ...] = ()
+    quantized: bool = False
+    reference: Record | None = None
+    compile_seconds: float = _UNTIMED
+    verify_seconds: float = _UNTIMED
+    findings: list[Finding] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Target:
+    compiled: Record | None = None
+    info: ContextInfo | None = None
+    parity: Parity | None = None
+    findings: list[Finding] = field(default_factory=list)
+
+
+def build(file: ProjectFile, targets: Sequence[Target], options: Options, listen: Callable[[Event], None]) -> Built:
+    """Build all targets and write the manifest, also when some fail.
+
+    Raises:
+        KeyboardInterrupt: stopped; finished stages stand and are not done again.
+        UsageError: another build is writing into the same folder.
+        MachineError: the output folder cannot be written.
+
+    """
+    output = file.base / file.project.output
+    with _locked(output):
+        return _Run(file, targets, options, listen, output).run()
+
+
+@contextmanager
+def _locked(output: Path) -> Iterator[None]:
+    with disk_errors(output):
+        output.mkdir(parents=True, exist_ok=True)
+        lock = (output / ".lock").open("w", encoding="utf-8")
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            hint = "wait for it, or give another `--output`"
+            raise UsageError(f"another build is writing to {output}", hint=hint) from error
+        yield
+
+
+class _Stop(Exception):
+    """The way out of the schedule where the first failure ends the build."""
+
+
+class _Run:
+    def __init__(
+        self,
+        file: ProjectFile,
+        targets: Sequence[Target],
+        options: Options,
+        listen: Callable[[Event], None],
+        output: Path,
+    ) -> None:
+        self.file, self.project, self.options, self.output, self.listen = file, file.project, options, output, listen
+        self.targets = {target: _Target() for target in targets}
+        self.graphs = {target.graph: _Graph() for target in targets}
+        self.errors: list[QnnciError] = []
+        limits = self.project.limits
+        limit = Limit(limits.seconds, limits.memory_mb or machine_mb() * 9 // 10)
+        self.stages = Stages(file.base, limit, listen)
+        self.workers = [Worker() for _ in range(options.jobs)]
+        self.schedule: Schedule[Worker] = Schedule(self.workers, Worker.interrupt)
+
+    def run(self) -> Built:
+        for target in self.targets:
+            if refusal := target.refusal:
+                self._note(target, [refusal], "plan")
+        self.schedule.add(*(self._job(graph, "graph", lambda: _FIRST, self._graph) for graph in self.graphs))
+        try:
+            self.schedule.run()
+        except _Stop:
+            pass
+        finally:
+            for worker in self.workers:
+                worker.stop()
+        return self._finish()
+
+    def _job(
+        self,
+        what: str | Target,
+        stage: str,
+        cost: Callable[[], float],
+        work: Callable[..., None],
+        after: tuple[str, ...] = (),
+    ) -> Job[Worker]:
+        def run(worker: Worker) -> None:
+            try:
+                work(what, worker)
+            except QnnciError as error:  # of this graph or target: the others go on
+                self.errors.append(error)
+            if not self.options.keep_going and (self.errors or worst(self._findings()) == "error"):
+                raise _Stop
+
+        name = what.id if isinstance(what, Target) else what
+        return Job(f"{stage} {name}", run, after, cost)
+
+    # once per graph
+
+    def _graph(self, name: str, worker: Worker) -> None:
+        from qnnci.model.source import fetch
+
+        graph, state, folder = self.project.graphs[name], self.graphs[name], self.output / name
+        self.listen(Event(name, "source", "start"))
+        source = fetch(graph.source, sha256=graph.sha256, base=self.file.base, cache=self.options.cache)
+        self.listen(Event(name, "source", "done"))
+        state.source, state.source_sha256 = source.path, source.sha256
+        prepared = self.stages.run(calls.prepare(name, graph, folder, source.path, source.sha256), worker)
+        self._note(name, prepared.findings, "prepare")
+        if calls.PREPARED not in prepared.files:
+            return
+        state.prepared = prepared.files
+        checked = self.stages.run(calls.check(name, folder, state.prepared), worker)
+        self._note(name, [each for each in checked.findings if each.rule not in FORECASTS], "check")
+        if worst(state.findings) == "error":
+            return
+        state.nodes, state.quantized = tuple(checked.data["nodes"]), checked.data["quantized"]
+        self._judge_precisions(name)
+        self._add_targets(name)
+
+    def _judge_precisions(self, name: str) -> None:
+        quantized = self.graphs[name].quantized
+        for target in self._targets(name):
+            if target.precision == "fp16" and quantized:
+                message = f"the graph holds quantized ops, the precision is {target.precision}"
+                self._note(target, [finding("quantized-source", message)], "check")
+            elif target.precision != "fp16" and not quantized:
+                message = f"{target.precision} needs a quantized graph, this one holds no QuantizeLinear"
+                self._note(target, [finding("quantize-needed", message)], "check")
+
+    def _add_targets(self, name: str) -> None:
+        state, verify = self.graphs[name], self.project.verify_for(name)
+        jobs: list[Job[Worker]] = []
+        run_already: dict[tuple[str, str], str] = {}
+        for target in self._targets(name):
+            if worst(self.targets[target].findings) == "error":
+                continue
+            jobs.append(self._job(target, "compile", lambda: state.compile_seconds, self._compile))
+            stands_for = run_already.setdefault((target.soc.dsp_arch, target.precision), target.soc.name)
+            if not verify.enabled:
+                self._note(target, [finding("not-verified", "verification is off")], "verify")
+            elif verify.targets == "one-per-arch" and stands_for != target.soc.name:
+                message = f"{stands_for} of the same dsp arch was verified in its place"
+                self._note(target, [finding("not-verified", message, hint="`verify: {targets: all}`")], "verify")
+            else:
+                after = (f"compile {target.id}", f"reference {name}")
+                jobs.append(self._job(target, "verify", lambda: state.verify_seconds, self._verify, after))
+        if verify.enabled and jobs:
+            jobs.append(self._job(name, "reference", lambda: _FIRST, self._reference))
+        self.schedule.add(*jobs)
+
+    def _reference(self, name: str, worker: Worker) -> None:
+        state, verify = self.graphs[name], self.project.verify_for(name)
+        given = self.file.base / verify.inputs if verify.inputs else None
+        keys = {"source": state.source_sha256, "model": state.prepared}
+        call = calls.reference(
+            name, self.project.graphs[name], verify, self.output / name, state.source, given=given, keys=keys
+        )
+        state.reference = self.stages.run(call, worker)
+        self._note(name, state.reference.findings, "reference")
+
+    # once per target
+
+    def _compile(self, target: Target, worker: Worker) -> None:
+        state, graph, folder = self.targets[target], self.graphs[target.graph], self._folder(target)
+        options = self.project.compile
+        compiled = self.stages.run(
+            calls.compile_target(target, options, folder, graph.prepared, self.project.route, graph.nodes), worker
+        )
+        graph.compile_seconds = compiled.seconds
+        self._note(target, compiled.findings, "compile")
+        if target.binary not in compiled.files:
+            return
+        state.compiled = compiled
+        inspected = self.stages.run(calls.inspect(target, folder, compiled.files), worker)
+        self._note(target, inspected.findings, "inspect")
+        if not inspected.data:
+            return
+        state.info = ContextInfo.from_json(inspected.data["info"])
+        size = (folder / target.binary).stat().st_size
+        limits = self.project.gates_for(target.graph)
+        self._note(target, gates.judge_binary(state.info, size, target, limits, options.optimization), "gate")
+
+    def _verify(self, target: Target, worker: Worker) -> None:
+        state, graph = self.targets[target], self.graphs[target.graph]
+        if state.compiled is None or state.info is None or graph.reference is None or not graph.reference.files:
+            return
+        verify = self.project.verify_for(target.graph)
+        folder = self._folder(target)
+        call = calls.verify(
+            target.id,
+            folder,
+            folder / target.context_model,
+            folder.parent / calls.REFERENCE,
+            soc_id=target.soc.id,
+            seconds=verify.seconds,
+            keys={"binary": state.compiled.files, "reference": graph.reference.files},
+        )
+        verified = self.stages.run(call, worker)
+        graph.verify_seconds = verified.seconds
+        self._note(target, verified.findings, "verify")
+        if verified.data:
+            figures = {key: verified.data[key] for key in ("samples", "outputs")}
+            state.parity = Parity(inputs=graph.reference.data["inputs"], **figures)
+            self._note(target, gates.judge_parity(state.parity, self.project.gates_for(target.graph).parity), "gate")
+
+    # bookkeeping
+
+    def _folder(self, target: Target) -> Path:
+        return self.output / target.graph / target.soc.name
+
+    def _targets(self, graph: str) -> list[Target]:
+        return [target for target in self.targets if target.graph == graph]
+
+    def _note(self, what: str | Target, findings: Sequence[Finding], stage: str) -> None:
+        """Keep findings with their places filled in; where no file is known, the graph's line in the project file."""
+        graph, soc = (what.graph, what.soc.name) if isinstance(what, Target) else (what, "")
+        path = str(self.file.path) if self.file.path else ""
+        line = self.file.line("graphs", graph)
+        kept = self.targets[what].findings if isinstance(what, Target) else self.graphs[graph].findings
+        for each in findings:
+            place = {} if each.file else {"file": path, "line": line}
+            kept.append(each.at(graph=graph, soc=soc, stage=stage, **place))
+
+    def _findings(self) -> list[Finding]:
+        found = [state.findings for state in self.graphs.values()] + [state.findings for state in self.targets.values()]
+        return [each for findings in found for each in findings]
+
+    def _finish(self) -> Built:
+        """Write the sidecars and the manifest."""
+        entries = tuple(entry for target in self.targets if (entry := self._entry(target)))
+        findings = tuple(self._findings())
+        complete = len(entries) == len(self.targets) and not self.errors
+        manifest = Manifest(
+            name=self.project.name,
+            license=self.project.license,
+            passed=complete and not gates.failed(findings, self.project.fail_on),
+            tools=tool_versions(),
+            entries=entries,
+            devices=devices(entries),
+            findings=tuple(FindingRecord.model_validate(each.to_json()) for each in findings),
+        )
+        path = self.output / "manifest.json"
+        write_text(path, manifest.model_dump_json(indent=2) + "\n")
+        return Built(manifest, path, findings, tuple(self.errors))
+
+    def _entry(self, target: Target) -> Entry | None:
+        state, graph = self.targets[target], self.graphs[target.graph]
+        if state.compiled is None or state.info is None:
+            return None
+        found = [*graph.findings, *state.findings]
+        entry = entry_of(
+            target,
+            self.project,
+            state.info,
+            folder=self._folder(target),
+            output=self.output,
+            compiled=state.compiled,
+            source_sha256=graph.source_sha256,
+            parity=state.parity,
+            passed=not gates.failed(found, self.project.fail_on),
+        )
+        write_json(self._folder(target) / f"{target.stem}.json", entry.model_dump(mode="json"))
+        return entry

@@ -1,0 +1,114 @@
+"""One stage: skipped where it is done already, else asked of a worker; what went wrong becomes findings."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Literal
+
+from qnnci.build import cache
+from qnnci.build.cache import Record
+from qnnci.build.calls import Call
+from qnnci.findings import Finding, worst
+from qnnci.rules import finding
+from qnnci.toolchain.ort_log import compile_findings, last_errors, read_log
+from qnnci.toolchain.pool import Answer, Limit, Worker
+
+State = Literal["start", "done", "cached", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Progress: a stage of a graph or target began or ended. `seconds` is wall time, 0 at the start."""
+
+    what: str
+    stage: str
+    state: State
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """How stages are run in one build. `base` is the folder that file names in findings start from."""
+
+    base: Path
+    limit: Limit
+    listen: Callable[[Event], None]
+
+    def run(self, call: Call, worker: Worker) -> Record:
+        """Do one stage, or find it done. A failed one is not kept, so that the next build tries it again.
+
+        Raises:
+            QnnciError: the stage's input is bad, or the machine refuses.
+
+        """
+        kept = cache.load(call.folder, call.stage, call.key)
+        if kept is not None:
+            self.listen(Event(call.what, call.stage, "cached", kept.seconds))
+            return kept
+        self.listen(Event(call.what, call.stage, "start"))
+        try:
+            record = self._ask(call, worker)
+        except BaseException:
+            self.listen(Event(call.what, call.stage, "failed"))
+            raise
+        state: State = "failed" if worst(record.findings) == "error" else "done"
+        self.listen(Event(call.what, call.stage, state, record.seconds))
+        return record
+
+    def _ask(self, call: Call, worker: Worker) -> Record:
+        log = call.folder / "logs" / f"{call.stage}.log"
+        before = {name: _stamp(call.folder / name) for name in call.outputs}
+        answer = worker.ask(f"qnnci.build.work:{call.stage}_stage", call.arguments, log=log, limit=self.limit)
+        written = {name: "" for name in call.outputs if _stamp(call.folder / name) not in {None, before[name]}}
+        place = os.path.relpath(log, self.base)
+        broken = broken_findings(answer, call, self.limit, read_log(log), wrote=bool(written))
+        if broken:
+            return Record(findings=tuple(each.at(file=place) for each in broken), seconds=answer.seconds)
+        data = {**(answer.result or {}), "at": _now(), "by": run_url()}
+        said = tuple(Finding.from_json(each) for each in data.pop("findings", []))
+        record = Record(data, said, written, answer.seconds, answer.peak_mb)
+        if call.outputs and not written:
+            return record
+        return cache.save(call.folder, call.stage, call.key, record)
+
+
+def broken_findings(answer: Answer, call: Call, limit: Limit, log: list[str], *, wrote: bool) -> list[Finding]:
+    """Return why a stage did not do its work; none where it did. Pure: the log comes in as lines."""
+    if answer.death == "timeout":
+        return [finding("stage-timeout", f"{call.stage} was stopped after {limit.seconds:.0f} s")]
+    if answer.death == "memory":
+        return [finding("stage-memory", f"{call.stage} was stopped for its memory (limit {limit.memory_mb} MB)")]
+    if answer.death:
+        return [finding("stage-crashed", f"{call.stage} ended with {answer.death}")]
+    if call.stage != "compile":
+        rule = "verify-failed" if call.stage == "verify" else "stage-failed"
+        return [finding(rule, answer.refused)] if answer.refused else []
+    if wrote and not answer.refused:
+        return []
+    told = [text for text in (answer.refused, *last_errors(log)) if text]
+    rule = "stage-failed" if answer.refused else "nothing-written"
+    return compile_findings(log, frozenset(call.nodes)) or [finding(rule, "; ".join(told) or "no binary was written")]
+
+
+def run_url() -> str:
+    """Where this runs: the GitHub run's address, or `local`."""
+    env = os.environ
+    if "GITHUB_RUN_ID" not in env:
+        return "local"
+    return f"{env.get('GITHUB_SERVER_URL', '')}/{env.get('GITHUB_REPOSITORY', '')}/actions/runs/{env['GITHUB_RUN_ID']}"
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    try:
+        stat = path.stat()
+    except OSError:
+        return None
+    return (stat.st_mtime_ns, stat.st_ino) if stat.st_size else None

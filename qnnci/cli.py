@@ -1,0 +1,259 @@
+"""The verbs: parse, call, print. Everything heavy is imported by the verb that needs it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from qnnci import __version__
+from qnnci.errors import ExitCode, MachineError, QnnciError
+
+Command = Callable[..., Any]
+Decorator = Callable[[Command], Command]
+
+
+class _Lists(click.ParamType):
+    """Names separated by commas, spaces or newlines, as an action's input gives them; the option may repeat too."""
+
+    name = "names"
+
+    def convert(self, value: Any, _param: click.Parameter | None, _ctx: click.Context | None) -> tuple[str, ...]:
+        return value if isinstance(value, tuple) else tuple(value.replace(",", " ").split())
+
+
+class _Lines(_Lists):
+    """Values separated by newlines: a value may hold commas."""
+
+    name = "values"
+
+    def convert(self, value: Any, _param: click.Parameter | None, _ctx: click.Context | None) -> tuple[str, ...]:
+        return value if isinstance(value, tuple) else tuple(line.strip() for line in value.splitlines() if line.strip())
+
+
+def _joined(_ctx: click.Context, _param: click.Parameter, value: Any) -> tuple[str, ...]:
+    return tuple(name for names in value for name in names)
+
+
+def _option(*names: str, env: str = "", **settings: Any) -> Decorator:
+    return click.option(*names, envvar=f"QNNCI_INPUT_{env}" if env else None, **settings)
+
+
+def _names(*names: str, env: str, lines: bool = False, **settings: Any) -> Decorator:
+    kind = _Lines() if lines else _Lists()
+    return _option(*names, env=env, multiple=True, type=kind, callback=_joined, **settings)
+
+
+def _project_options(command: Command) -> Command:
+    options = (
+        _option("-c", "--config", env="CONFIG", help="Project file (default qnn.yaml)."),
+        _option("--model", env="MODEL", help="One model instead of a project file: path, https, hf:// or pypi://."),
+        _names("--soc", "socs", env="SOCS", help="Chips, by name or alias, instead of the project file's. Repeatable."),
+        _names("--input", "inputs", env="INPUTS", lines=True, help="name=1,3,224,224 or name:=CONSTANT. Repeatable."),
+        _option("--precision", env="PRECISION", help="fp16, w8a8, w8a16 or w4a16."),
+        _option("--route", env="ROUTE", help="How to compile: ort."),
+        _option("--output", env="OUTPUT", help="Folder for everything that is made (default build)."),
+        _option("--fail-on", env="FAIL_ON", help="error, warning or never."),
+        _option("--verify/--no-verify", env="VERIFY", default=None, help="Run binaries in the emulator."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="qnnci")
+@click.option("--debug", is_flag=True, envvar="QNNCI_DEBUG", help="Show tracebacks of errors too.")
+@click.pass_context
+def cli(ctx: click.Context, /, *, debug: bool) -> None:
+    """Compile ONNX graphs into checked, measured Qualcomm HTP context binaries.
+
+    Exit codes: 0 passed, 1 a gate failed, 2 bad usage or input, 3 a tool is missing, 4 a tool crashed,
+    5 disk or network failed, 130 interrupted.
+    """
+    ctx.obj = debug
+
+
+@cli.command()
+@_project_options
+@_names("--graph", "graphs", env="GRAPH", help="Only these graphs of the project. Repeatable.")
+@_option("-j", "--jobs", env="JOBS", type=click.IntRange(min=1), help="Targets at once (default: cores).")
+@click.option("--keep-going/--fail-fast", default=True, help="Go on with other targets after a failure (default).")
+@_option("--cache", env="CACHE", type=click.Path(path_type=Path), help="Folder for downloads (QNNCI_CACHE).")
+@click.pass_context
+def build(
+    ctx: click.Context,
+    /,
+    *,
+    graphs: tuple[str, ...],
+    jobs: int | None,
+    keep_going: bool,
+    cache: Path | None,
+    **flags: Any,
+) -> None:
+    """Prepare, compile, inspect, verify and gate every graph for every SoC."""
+    from qnnci.commands import build as command
+
+    ctx.exit(command.run(flags, graphs=graphs, jobs=jobs, keep_going=keep_going, cache=cache))
+
+
+@cli.command()
+@click.argument("model")
+@_names("--input", "inputs", env="INPUTS", lines=True, help="name=1,3,224,224 or name:=CONSTANT. Repeatable.")
+@_option("--fail-on", env="FAIL_ON", default="error", type=click.Choice(["error", "warning", "never"]))
+@click.option("--json", "as_json", is_flag=True, help="Findings as JSON.")
+@click.pass_context
+def check(ctx: click.Context, /, *, model: str, inputs: tuple[str, ...], fail_on: str, as_json: bool) -> None:
+    """Say what stands between a model and the HTP, without compiling. Weights are not read."""
+    from qnnci.commands import model as command
+
+    ctx.exit(command.check(model, inputs, fail_on, as_json=as_json))
+
+
+@cli.command()
+@click.argument("model")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), default=Path("build/prepared"), help="Folder to write."
+)
+@_names("--input", "inputs", env="INPUTS", lines=True, help="name=1,3,224,224 or name:=CONSTANT. Repeatable.")
+@click.option("--simplify/--no-simplify", default=True, help="Run onnxsim.")
+@click.pass_context
+def prepare(ctx: click.Context, /, *, model: str, output: Path, inputs: tuple[str, ...], simplify: bool) -> None:
+    """Make a static graph that the compiler takes: shapes fixed, constants folded, simplified."""
+    from qnnci.commands import model as command
+
+    ctx.exit(command.prepare(model, output, inputs, simplify=simplify))
+
+
+@cli.command()
+@click.argument("binary", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Everything, as JSON.")
+def inspect(*, binary: Path, as_json: bool) -> None:
+    """Show what a context binary says of itself."""
+    from qnnci.commands import binary as command
+
+    command.inspect(binary, as_json=as_json)
+
+
+@cli.command()
+@click.argument("binary", type=click.Path(path_type=Path))
+@click.option("--against", "source", required=True, help="The original ONNX model: path, https, hf:// or pypi://.")
+@_names("--input", "inputs", env="INPUTS", lines=True, help="name=1,3,224,224 or name:=CONSTANT. Repeatable.")
+@click.option("--feeds", type=click.Path(path_type=Path), help="A .npz, or a folder of .npz, .npy or .raw, to run.")
+@click.option("--samples", default=4, type=click.IntRange(min=1), help="How many feeds at most.")
+@click.option("--seed", default=0, help="Of the feeds, where none are given.")
+@click.option("--min-cosine", default=0.99, help="Gate.")
+@click.option("--min-snr", type=float, help="Gate, in dB.")
+@click.option("--json", "as_json", is_flag=True, help="Figures as JSON.")
+@click.pass_context
+def verify(ctx: click.Context, /, *, binary: Path, source: str, inputs: tuple[str, ...], **options: Any) -> None:
+    """Run a written binary in the host emulator and compare it with the original on the CPU."""
+    from qnnci.commands import binary as command
+
+    ctx.exit(command.verify(binary, source, inputs, **options))
+
+
+@cli.command()
+@_project_options
+@_names("--graph", "graphs", env="GRAPH", help="Only these graphs of the project. Repeatable.")
+@click.option("--max-jobs", default=256, type=click.IntRange(1, 256), help="Jobs to spread the SoCs over.")
+def matrix(*, graphs: tuple[str, ...], max_jobs: int, **flags: Any) -> None:
+    """Print the graph × SoC matrix as JSON for GitHub's fromJSON."""
+    from qnnci.commands import project as command
+
+    command.matrix(flags, graphs, max_jobs)
+
+
+@cli.command()
+@_project_options
+def show(**flags: Any) -> None:
+    """Print the effective settings: what won of flags, file and defaults."""
+    from qnnci.commands import project as command
+
+    command.show(flags)
+
+
+@cli.command()
+@click.argument("model")
+@click.option("-o", "--output", type=click.Path(path_type=Path), default=Path("qnn.yaml"), help="File to write.")
+@_names("--soc", "socs", env="SOCS", help="Chips (default: a common few).")
+@click.option("--force", is_flag=True, help="Overwrite the file.")
+def init(*, model: str, output: Path, socs: tuple[str, ...], force: bool) -> None:
+    """Write a starter project file from a model's own inputs."""
+    from qnnci.commands import project as command
+
+    command.init(model, output, socs, force=force)
+
+
+@cli.command()
+def schema() -> None:
+    """Print the JSON Schema of the project file."""
+    from qnnci.commands import project as command
+
+    command.schema()
+
+
+@cli.command()
+@click.argument("names", nargs=-1)
+@click.option("--all", "everything", is_flag=True, help="Chips without HTP too.")
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+def socs(*, names: tuple[str, ...], everything: bool, as_json: bool) -> None:
+    """List the chips that can be compiled for, or look some up by name or alias."""
+    from qnnci.report import chips
+
+    chips.show(names, everything=everything, as_json=as_json)
+
+
+@cli.command()
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@click.pass_context
+def doctor(ctx: click.Context, /, *, as_json: bool) -> None:
+    """Prove the toolchain by compiling a tiny graph, and print every version."""
+    from qnnci.commands import doctor as command
+
+    ctx.exit(command.run(as_json=as_json))
+
+
+def _terminate(_signal: int, _frame: object) -> None:
+    raise KeyboardInterrupt
+
+
+def main() -> None:
+    """Run the command line; errors become one message and the exit code of their kind."""
+    debug = "--debug" in sys.argv or bool(os.environ.get("QNNCI_DEBUG"))
+    signal.signal(signal.SIGTERM, _terminate)
+    try:
+        code = cli.main(standalone_mode=False)
+    except QnnciError as error:
+        code = _fail(error, debug=debug)
+    except click.ClickException as error:
+        error.show()
+        code = ExitCode.USAGE
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("\nstopped; finished stages stand, run it again to go on", err=True)
+        code = ExitCode.INTERRUPTED
+    except BrokenPipeError:  # the reader of our output has gone: nothing is left to say
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        code = ExitCode.OK
+    except OSError as error:
+        reason = f"{error.strerror}: {error.filename}" if error.filename else str(error)
+        code = _fail(MachineError(reason), debug=debug)
+    sys.exit(int(code or 0))
+
+
+def _fail(error: QnnciError, *, debug: bool) -> ExitCode:
+    if debug:
+        import traceback
+
+        traceback.print_exception(error)
+    click.echo(f"error: {error}", err=True)
+    return error.code
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""Verbs about one context binary: inspect and verify."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from qnnci import gates
+from qnnci.build import calls
+from qnnci.build.stage import Stages
+from qnnci.commands.model import fetched, one_graph
+from qnnci.context.read import inspect as read
+from qnnci.errors import ExitCode, UsageError
+from qnnci.manifest import Parity
+from qnnci.project import ParityGate, Verify
+from qnnci.report.terminal import console, show_context, show_findings, show_parity
+from qnnci.toolchain.pool import Limit, Worker, machine_mb
+
+
+def inspect(binary: Path, *, as_json: bool) -> None:
+    """Print what libQnnSystem reads out of a binary, in a child process."""
+    info = read(binary)
+    if as_json:
+        click.echo(json.dumps(info.to_json(), indent=2, ensure_ascii=False))
+    else:
+        show_context(info, console())
+
+
+def verify(
+    binary: Path,
+    source: str,
+    inputs: Sequence[str],
+    *,
+    feeds: Path | None,
+    samples: int,
+    seed: int,
+    min_cosine: float,
+    min_snr: float | None,
+    as_json: bool,
+) -> ExitCode:
+    """Compare a binary in the emulator with its original on the CPU, and gate the figures.
+
+    Raises:
+        UsageError: no EPContext model beside the binary, or an input that does not hold.
+
+    """
+    context_model = _context_model(binary)
+    soc_id = read(context_model.with_name(context_model.name.replace("_ctx.onnx", ".bin"))).soc_id or 0
+    graph = one_graph(source, inputs)
+    options = Verify(samples=samples, seed=seed, seconds=3600)
+    worker = Worker()
+    with tempfile.TemporaryDirectory(prefix="qnnci-verify-") as name:
+        folder = Path(name)
+        stages = Stages(Path(), Limit(7200, machine_mb() * 9 // 10), lambda _: None)
+        try:
+            original = fetched(source)
+            prepared = stages.run(calls.prepare("original", graph, folder, original.path, original.sha256), worker)
+            records = [prepared]
+            if calls.PREPARED in prepared.files:
+                call = calls.reference("original", graph, options, folder, original.path, given=feeds, keys={})
+                records.append(stages.run(call, worker))
+            if calls.REFERENCE in records[-1].files:
+                reference = folder / calls.REFERENCE
+                call = calls.verify(
+                    binary.stem, folder, context_model, reference, soc_id=soc_id, seconds=options.seconds, keys={}
+                )
+                records.append(stages.run(call, worker))
+        finally:
+            worker.stop()
+    found = [each for record in records for each in record.findings]
+    figures = records[-1].data
+    if "outputs" in figures:
+        inputs_from = str(feeds) if feeds else f"seeded ({seed})"
+        parity = Parity(inputs=inputs_from, samples=figures["samples"], outputs=figures["outputs"])
+        bounds = [ParityGate(metric="cosine", min=min_cosine)]
+        bounds += [ParityGate(metric="snr_db", min=min_snr)] if min_snr is not None else []
+        found += gates.judge_parity(parity, bounds)
+        if as_json:
+            click.echo(parity.model_dump_json(indent=2))
+        else:
+            show_parity(parity, console())
+    show_findings(found, console(error=as_json))
+    return ExitCode.GATE if gates.failed(found, "error") else ExitCode.OK
+
+
+def _context_model(binary: Path) -> Path:
+    """The EPContext model of a binary, which may itself be what was named."""
+    if binary.name.endswith("_ctx.onnx"):
+        return binary
+    beside = binary.with_name(f"{binary.stem}_ctx.onnx")
+    if not beside.exists():
+        hint = "verify a binary where `qnnci build` put it, with its _ctx.onnx beside it"
+        raise UsageError(f"there is no {beside.name} beside {binary}", hint=hint)
+    return beside

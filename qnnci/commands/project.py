@@ -1,0 +1,107 @@
+"""Verbs about the project file: matrix, show, init, schema."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+import yaml
+
+from qnnci.errors import UsageError
+from qnnci.files import write_text
+from qnnci.flags import Flags, graph_name, project_file
+from qnnci.plan import matrix as matrix_of
+from qnnci.plan import plan
+from qnnci.project import Project
+from qnnci.soc import find_soc
+
+DEFAULT_SOCS = ("SM8550", "SM8650", "SM8750")
+
+
+def matrix(flags: dict[str, Any], graphs: Sequence[str], max_jobs: int) -> None:
+    """Print one line of JSON: {"graphs": […], "shards": […]}."""
+    targets = plan(project_file(Flags(**flags)).project, graphs)
+    click.echo(json.dumps(matrix_of(targets, max_jobs), separators=(",", ":")))
+
+
+def show(flags: dict[str, Any]) -> None:
+    """Print the effective project as YAML that is a project file again, and the targets as comments."""
+    file = project_file(Flags(**flags))
+    data = file.project.model_dump(mode="json", exclude_none=True)
+    click.echo(yaml.safe_dump(data, sort_keys=False, allow_unicode=True), nl=False)
+    click.echo("# targets")
+    for target in plan(file.project):
+        refusal = target.refusal
+        click.echo(f"#   {target.stem}.bin{f'  refused: {refusal.message}' if refusal else ''}")
+
+
+def schema() -> None:
+    """Print the JSON Schema of qnn.yaml; the repository keeps the same text."""
+    click.echo(schema_text(), nl=False)
+
+
+def schema_text() -> str:
+    made = {"$schema": "https://json-schema.org/draft/2020-12/schema", **Project.model_json_schema()}
+    return json.dumps(made, indent=2, ensure_ascii=False) + "\n"
+
+
+def init(model: str, output: Path, socs: Sequence[str], *, force: bool) -> None:
+    """Write a starter project file.
+
+    Raises:
+        UsageError: the file is there already, or the model is not one.
+
+    """
+    from qnnci.model.graph import describe
+    from qnnci.model.source import default_cache, fetch
+
+    if output.exists() and not force:
+        raise UsageError(f"{output} is there already", hint="`--force` overwrites it")
+    source = fetch(model, sha256=None, base=Path(), cache=default_cache())
+    ports = describe(source.path).inputs
+    name = graph_name(model)
+    lines = [
+        "# What every key means: docs/project-file.md, or `qnnci schema`.",
+        f"name: {json.dumps(name)}",
+        f"socs: [{', '.join(find_soc(soc).name for soc in socs or DEFAULT_SOCS)}]",
+        "graphs:",
+        f"  {json.dumps(name)}:",
+        f"    source: {json.dumps(_relative(model, output))}",
+        f"    sha256: {source.sha256}",
+        "    inputs:" if ports else "    inputs: {}",
+    ]
+    lines += [
+        f"      {json.dumps(port.name, ensure_ascii=False)}: {_shape(port.dims)}{_remark(port.dims)}" for port in ports
+    ]
+    lines += ["gates:", "  parity: {metric: cosine, min: 0.99}", "  spill_fill_bytes: {max: 0, severity: warning}"]
+    write_text(output, "\n".join(lines) + "\n")
+    click.echo(f"wrote {output}: fill in what is marked, then `qnnci build`")
+
+
+def _relative(model: str, output: Path) -> str:
+    """A local path as the project file must write it: from its own folder."""
+    path = Path(model)
+    if "://" in model or path.is_absolute() or not path.exists():
+        return model
+    folder = output.resolve().parent
+    full = path.resolve()
+    return str(full.relative_to(folder)) if full.is_relative_to(folder) else str(full)
+
+
+def _shape(dims: Sequence[int | str | None] | None) -> str:
+    if dims is None:
+        return "[1]"
+    return f"[{', '.join(str(dim) if isinstance(dim, int) and dim > 0 else '1' for dim in dims)}]"
+
+
+def _remark(dims: Sequence[int | str | None] | None) -> str:
+    if dims is None:
+        return "  # FILL IN: the model does not say its rank"
+    if not dims:
+        return "  # a scalar; `{value: …}` folds it away"
+    named = [str(dim) for dim in dims if not (isinstance(dim, int) and dim > 0)]
+    shown = json.dumps([str(dim) for dim in dims], ensure_ascii=False)
+    return f"  # FILL IN: dynamic in the model: {shown}" if named else ""

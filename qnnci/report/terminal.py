@@ -1,0 +1,184 @@
+"""What a person sees in a terminal: live progress (plain lines in CI), findings, and the table of results."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from rich import markup
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from qnnci.build.stage import Event
+from qnnci.context.info import ContextInfo, TensorInfo
+from qnnci.findings import Finding, ranked
+from qnnci.manifest import Entry, Manifest, Parity
+from qnnci.report.problems import clean, problems
+
+
+def escape(text: str) -> str:
+    """Text of others, safe to print: neither rich markup nor control sequences."""
+    return markup.escape(clean(text))
+
+
+_COLOURS = {"error": "red", "warning": "yellow", "notice": "cyan"}
+_MARKS = {"error": "✗", "warning": "!", "notice": "·"}
+_MB = 1 << 20
+
+
+def console(*, error: bool = False) -> Console:
+    """Return a console that neither wraps nor cuts where its output is not a terminal."""
+    stream = sys.stderr if error else sys.stdout
+    return Console(file=stream, soft_wrap=True, width=None if stream.isatty() else 200, highlight=False)
+
+
+@contextmanager
+def progress(total: int, *, live: bool) -> Iterator[Callable[[Event], None]]:
+    """Yield a listener for events: a live display on a terminal, else a line for each stage that ended."""
+    if live:
+        display = _Live(total)
+        with display.bar:
+            yield display
+    else:
+        yield _print_line
+
+
+def _print_line(event: Event) -> None:
+    if event.state in {"done", "failed"} and event.seconds:
+        sys.stdout.write(f"{event.what}: {event.stage} {event.state} in {event.seconds:.2f} s\n")
+        sys.stdout.flush()
+
+
+class _Live:
+    """A bar over targets, and below it what runs now. Events come from several threads."""
+
+    def __init__(self, total: int) -> None:
+        self._lock = threading.Lock()
+        self._running: dict[str, str] = {}
+        self.bar = Progress(
+            SpinnerColumn(),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[now]}"),
+            console=console(error=True),
+            transient=True,
+        )
+        self._task = self.bar.add_task("", total=total, now="")
+
+    def __call__(self, event: Event) -> None:
+        with self._lock:
+            if event.state == "start":
+                self._running[event.what] = event.stage
+            else:
+                self._running.pop(event.what, None)
+            if event.stage == "compile" and event.state != "start":
+                self.bar.advance(self._task)
+            now = ", ".join(f"{stage} {what}" for what, stage in self._running.items())
+            self.bar.update(self._task, now=escape(now[:100]))
+
+
+def show_findings(found: Sequence[Finding], out: Console) -> None:
+    """Print findings, worst first; the same one on several chips is told once."""
+    for problem in problems(ranked(found)):
+        first = problem.finding
+        colour, mark = _COLOURS[first.severity], _MARKS[first.severity]
+        where = escape(problem.where)
+        out.print(
+            f"[{colour}]{mark} {first.severity} {first.rule}[/] {where}{': ' if where else ''}{escape(first.message)}"
+        )
+        if first.severity != "notice":
+            out.print(f"    → {escape(first.hint)}")
+
+
+def show_results(manifest: Manifest, out: Console) -> None:
+    """Print the table of results, one row for each binary."""
+    table = Table(box=None, pad_edge=False)
+    for name in ("", "graph", "SoC", "arch", "precision", "size", "VTCM", "spill", "cosine", "SNR", "compile"):
+        table.add_column(
+            name, justify="right" if name in {"size", "VTCM", "spill", "cosine", "SNR", "compile"} else "left"
+        )
+    for entry in manifest.entries:
+        table.add_row(*_row(entry))
+    out.print(table)
+    if any(entry.parity for entry in manifest.entries):
+        out.print("cosine and SNR are the worst output's, from the host emulator: it checks numbers, not speed")
+
+
+def _row(entry: Entry) -> tuple[str, ...]:
+    return (
+        "[green]✓[/]" if entry.passed else "[red]✗[/]",
+        entry.graph,
+        entry.soc,
+        entry.dsp_arch,
+        entry.precision,
+        _size(entry.bytes),
+        _size(entry.vtcm_bytes),
+        _size(entry.spill_fill_bytes),
+        _worst(entry, "cosine", "{:.5f}"),
+        _worst(entry, "snr_db", "{:.1f} dB"),
+        f"{entry.compile_seconds:.2f} s",
+    )
+
+
+def _worst(entry: Entry, metric: str, form: str) -> str:
+    if entry.parity is None:
+        return "–"
+    values = [getattr(figures, metric) for figures in entry.parity.outputs.values()]
+    return "NaN" if None in values else form.format(min(values))
+
+
+def _size(count: int | None) -> str:
+    if count is None:
+        return "–"
+    return f"{count / _MB:.1f} MB" if count >= _MB // 10 else f"{count / 1024:.0f} kB" if count else "0"
+
+
+def show_parity(parity: Parity, out: Console) -> None:
+    """Print each output's distance from the original."""
+    table = Table(box=None, pad_edge=False)
+    for name in ("output", "cosine", "SNR dB", "max abs", "max rel"):
+        table.add_column(name, justify="left" if name == "output" else "right")
+    for name, figures in parity.outputs.items():
+        values = (figures.cosine, figures.snr_db, figures.max_abs, figures.max_rel)
+        table.add_row(escape(name), *("NaN" if value is None else f"{value:.6g}" for value in values))
+    out.print(table)
+    out.print(f"{parity.samples} samples, {escape(parity.inputs)}; host emulator: it checks numbers, not speed")
+
+
+def show_context(info: ContextInfo, out: Console) -> None:
+    """Print what a context binary says of itself."""
+    arch = f"v{info.dsp_arch}" if info.dsp_arch is not None else "unknown arch"
+    out.print(
+        f"SoC id {info.soc_id if info.soc_id is not None else 'unknown'}, {arch}, compiled by QAIRT {info.build_id}"
+    )
+    api = f"core API {info.core_api}, backend API {info.backend_api}, blob {info.blob_version}"
+    out.print(f"{api}, info version {info.info_version}, {_size(info.blob_bytes)}")
+    for graph in info.graphs:
+        out.print(f"\ngraph {escape(graph.name)}")
+        facts = {
+            "VTCM": _size(graph.vtcm_bytes),
+            "spill-fill": _size(graph.spill_fill_bytes),
+            "optimisation": str(graph.optimization if graph.optimization is not None else "–"),
+            "constants": _size(graph.const_bytes),
+            "op data": _size(graph.op_data_bytes),
+            "I/O": _size(graph.io_bytes),
+        }
+        out.print("  " + ", ".join(f"{name} {value}" for name, value in facts.items()))
+        for side, tensors in (("input", graph.inputs), ("output", graph.outputs)):
+            for tensor in tensors:
+                out.print(f"  {side:6} {escape(_tensor(tensor))}")
+
+
+def _tensor(tensor: TensorInfo) -> str:
+    shape = "×".join(map(str, tensor.shape)) or "scalar"
+    text = f"{tensor.name}: {tensor.dtype} {shape}"
+    quantization = tensor.quantization
+    if quantization is None:
+        return text
+    if quantization.scale is None:
+        return f"{text}, {quantization.encoding}"
+    return f"{text}, scale {quantization.scale:.6g}, offset {quantization.offset}"
