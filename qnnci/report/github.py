@@ -195,13 +195,14 @@ def workspace_path(path: Path, env: Mapping[str, str] = os.environ) -> str:
 # the log
 
 _in_group: ContextVar[bool] = ContextVar("in_group", default=False)
+_stop_token: ContextVar[str] = ContextVar("stop_token", default="")
 
 
 @contextlib.contextmanager
 def group(title: str) -> Iterator[None]:
     """Fold what is printed inside. GitHub has no nested groups: a group inside a group is only a line."""
     if _in_group.get():
-        _say(f"- {' '.join(title.split()).replace('##[', '## [')}")
+        _print(f"- {' '.join(title.split()).replace('##[', '## [')}")
         yield
         return
     token = _in_group.set(True)
@@ -215,17 +216,38 @@ def group(title: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def stopped_commands() -> Iterator[None]:
-    """What is printed inside is shown, never obeyed. Groups do not work inside: put this into the group."""
-    token = secrets.token_hex(16)
-    _say(f"::stop-commands::{token}")
+    """What is printed inside is shown, never obeyed; only what this module says still is.
+
+    The runner reads stdout and stderr one beside the other: the step has to join them (`2>&1`).
+    """
+    if _stop_token.get():
+        yield
+        return
+    stop_token = secrets.token_hex(16)
+    token = _stop_token.set(stop_token)
+    _print(f"::stop-commands::{stop_token}")
     try:
         yield
     finally:
-        # A line left open by a tool would hide the end mark, and nothing after it would be obeyed.
-        _say("", f"::{token}::")
+        _stop_token.reset(token)
+        _print(*_resume(stop_token))
 
 
-def _say(*lines: str) -> None:
+def _resume(token: str) -> tuple[str, str]:
+    # A line that was left open would hide the mark, and nothing after it would be obeyed.
+    return "", f"::{token}::"
+
+
+def _say(*commands: str) -> None:
+    """Print workflow commands so that they are obeyed."""
+    if not commands:
+        return
+    if token := _stop_token.get():
+        commands = (*_resume(token), *commands, f"::stop-commands::{token}")
+    _print(*commands)
+
+
+def _print(*lines: str) -> None:
     """Print lines at once, behind whatever was printed before."""
     sys.stderr.flush()
     sys.stdout.write("".join(f"{line}\n" for line in lines))

@@ -29,7 +29,8 @@ def summary(manifest: Manifest, errors: Sequence[Finding] = ()) -> str:
     rows = [*map(_row, manifest.entries), *_rows_without_binary(manifest.entries, findings)]
     passed = sum(entry.passed for entry in manifest.entries)
     mark = "✅" if manifest.passed else "❌"
-    blocks = [f"## {mark} {markdown(manifest.name)}: {passed} of {len(rows)} binaries passed"]
+    verdict = f"{passed} of {len(rows)} binaries passed" if rows else "no binary was made"
+    blocks = [f"## {mark} {markdown(manifest.name)}: {verdict}"]
     if rows:
         head = ("", "graph", "SoC", "precision", "size", "spill-fill", "VTCM", "cosine", "SNR", "compiled in")
         lines = (head, tuple("---" for _ in head), *rows)

@@ -376,3 +376,30 @@ def test_vendor_output_stands_between_unguessable_marks(capsys: pytest.CaptureFi
         assert re.fullmatch("[0-9a-f]{32}", token)
         tokens.add(token)
     assert len(tokens) == 2
+
+
+def test_our_own_commands_are_obeyed_between_the_marks(capsys: pytest.CaptureFixture[str]) -> None:
+    with github.stopped_commands(), github.group("Build"), github.stopped_commands():
+        sys.stdout.write("::error::forged")
+        github.report_failure(UsageError("no"), env={})
+        sys.stdout.write("::error::forged\n")
+    sys.stdout.write("::notice::after\n")
+    assert obeyed(capsys.readouterr().out) == [
+        "::group::Build",
+        "::error title=qnnci::no",
+        "::endgroup::",
+        "::notice::after",
+    ]
+
+
+def obeyed(log: str) -> list[str]:
+    """The commands of a log that the runner carries out."""
+    token, commands = "", []
+    for line in log.splitlines():
+        if token:
+            token = "" if line == f"::{token}::" else token
+        elif line.startswith("::stop-commands::"):
+            token = line.removeprefix("::stop-commands::")
+        elif line.startswith("::"):
+            commands.append(line)
+    return commands
