@@ -20,12 +20,18 @@ class Quantization:
 
 @dataclass(frozen=True, slots=True)
 class TensorInfo:
-    """One graph input or output: `dtype` in QNN's words (FLOAT_32, UFIXED_POINT_16, INT_32)."""
+    """One tensor in QNN's words: `dtype` FLOAT_32, UFIXED_POINT_16, INT_32; `kind` APP_WRITE, APP_READ.
+
+    `dynamic` holds the axes whose size may change at run time.
+    """
 
     name: str
     dtype: str
     shape: tuple[int, ...]
     quantization: Quantization | None = None
+    kind: str = ""
+    data_format: str = "DENSE"
+    dynamic: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +50,9 @@ class GraphInfo:
     io_bytes: int | None = None
     ddr_tensor_bytes: int | None = None
     shared_weights_bytes: int | None = None
+    dlbc: bool | None = None
+    safe_share_io: bool | None = None
+    updateable: tuple[TensorInfo, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,20 +69,28 @@ class ContextInfo:
     soc_id: int | None
     dsp_arch: int | None
     graphs: tuple[GraphInfo, ...]
+    tensors: tuple[TensorInfo, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> ContextInfo:
-        return cls(**{**data, "graphs": tuple(_graph(graph) for graph in data["graphs"])})
+        graphs = tuple(_graph(graph) for graph in data["graphs"])
+        return cls(**{**data, "graphs": graphs, "tensors": _tensors(data["tensors"])})
 
 
 def _graph(data: dict[str, Any]) -> GraphInfo:
-    tensors = {side: tuple(_tensor(tensor) for tensor in data[side]) for side in ("inputs", "outputs")}
-    return GraphInfo(**{**data, **tensors})
+    return GraphInfo(
+        **{**data, **{side: _tensors(data[side]) for side in ("inputs", "outputs", "updateable")}}
+    )
+
+
+def _tensors(data: list[dict[str, Any]]) -> tuple[TensorInfo, ...]:
+    return tuple(_tensor(tensor) for tensor in data)
 
 
 def _tensor(data: dict[str, Any]) -> TensorInfo:
     quantization = Quantization(**data["quantization"]) if data["quantization"] else None
-    return TensorInfo(data["name"], data["dtype"], tuple(data["shape"]), quantization)
+    lists = {"shape": tuple(data["shape"]), "dynamic": tuple(data["dynamic"])}
+    return TensorInfo(**{**data, **lists, "quantization": quantization})
