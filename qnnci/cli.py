@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from qnnci import __version__
-from qnnci.errors import ExitCode, MachineError, QnnciError
+from qnnci.errors import ExitCode, MachineError, QnnciError, UsageError
 
 Command = Callable[..., Any]
 Decorator = Callable[[Command], Command]
@@ -224,6 +224,17 @@ def _terminate(_signal: int, _frame: object) -> None:
 
 
 def main() -> None:
+    """Run the command line; on GitHub, so that nothing in what is printed is taken for a workflow command."""
+    if os.environ.get("GITHUB_ACTIONS") != "true":
+        sys.exit(_main())
+    from qnnci.report import github
+
+    with github.stopped_commands():
+        code = _main()
+    sys.exit(code)
+
+
+def _main() -> int:
     """Run the command line; errors become one message and the exit code of their kind."""
     debug = "--debug" in sys.argv or bool(os.environ.get("QNNCI_DEBUG"))
     signal.signal(signal.SIGTERM, _terminate)
@@ -233,6 +244,7 @@ def main() -> None:
         code = _fail(error, debug=debug)
     except click.ClickException as error:
         error.show()
+        _tell_github(UsageError(error.format_message()))
         code = ExitCode.USAGE
     except (KeyboardInterrupt, click.Abort):
         click.echo("\nstopped; finished stages stand, run it again to go on", err=True)
@@ -243,7 +255,7 @@ def main() -> None:
     except OSError as error:
         reason = f"{error.strerror}: {error.filename}" if error.filename else str(error)
         code = _fail(MachineError(reason), debug=debug)
-    sys.exit(int(code or 0))
+    return int(code or 0)
 
 
 def _fail(error: QnnciError, *, debug: bool) -> ExitCode:
@@ -252,7 +264,15 @@ def _fail(error: QnnciError, *, debug: bool) -> ExitCode:
 
         traceback.print_exception(error)
     click.echo(f"error: {error}", err=True)
+    _tell_github(error)
     return error.code
+
+
+def _tell_github(error: QnnciError) -> None:
+    if os.environ.get("GITHUB_ACTIONS") == "true":
+        from qnnci.report import github
+
+        github.report_failure(error)
 
 
 if __name__ == "__main__":

@@ -11,8 +11,8 @@ from typing import Any
 import click
 
 from qnnci.build.run import Options, build
-from qnnci.errors import ExitCode, QnnciError
-from qnnci.flags import DEFAULT_CONFIG, Flags, project_file
+from qnnci.errors import ExitCode
+from qnnci.flags import Flags, project_file
 from qnnci.model.source import default_cache
 from qnnci.plan import plan
 from qnnci.report import github
@@ -23,20 +23,13 @@ def run(
     flags: dict[str, Any], *, graphs: Sequence[str], jobs: int | None, keep_going: bool, cache: Path | None
 ) -> ExitCode:
     """Build and report; the exit code is that of the worst thing that happened."""
-    on_github = os.environ.get("GITHUB_ACTIONS") == "true"
     given = Flags(**flags)
-    config = "" if given.model else given.config or DEFAULT_CONFIG
-    try:
-        file = project_file(given)
-        targets = plan(file.project, graphs)
-        options = Options(cache or default_cache(), jobs or os.cpu_count() or 1, keep_going)
-        live = sys.stderr.isatty() and not on_github and not os.environ.get("CI")
-        with progress(len(targets), live=live) as listen:
-            built = build(file, targets, options, listen)
-    except QnnciError as error:
-        if on_github:
-            github.report_failure(error, config=config)
-        raise
+    file = project_file(given)
+    targets = plan(file.project, graphs)
+    options = Options(cache or default_cache(), jobs or os.cpu_count() or 1, keep_going)
+    live = sys.stderr.isatty() and not github.on_github() and not os.environ.get("CI")
+    with progress(len(targets), live=live) as listen:
+        built = build(file, targets, options, listen)
     out = console()
     if built.manifest.entries:
         show_results(built.manifest, out)
@@ -46,6 +39,6 @@ def run(
     verdict = "passed" if built.code == ExitCode.OK else "failed"
     made, wanted = len(built.manifest.entries), len(targets)
     out.print(f"{verdict}: {made} of {wanted} binaries, {built.path}")
-    if on_github:
-        github.report(built.manifest, built.path, errors=built.errors, config=config)
+    if github.on_github():
+        github.report(built.manifest, built.path, errors=built.errors)
     return built.code

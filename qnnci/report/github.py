@@ -8,13 +8,14 @@ What stands in names and messages comes out of other people's models, so nothing
 import contextlib
 import json
 import os
+import posixpath
 import re
 import secrets
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from qnnci.errors import QnnciError
 from qnnci.findings import SEVERITIES, Finding, Severity
@@ -30,25 +31,24 @@ _TITLE, _TEXT = 255, 4000  # characters; what GitHub shows of an annotation
 _OUTPUT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
+def on_github(env: Mapping[str, str] = os.environ) -> bool:
+    return env.get("GITHUB_ACTIONS") == "true"
+
+
 def report(
-    manifest: Manifest,
-    path: Path,
-    *,
-    errors: Sequence[QnnciError] = (),
-    config: str = "",
-    env: Mapping[str, str] = os.environ,
+    manifest: Manifest, path: Path, *, errors: Sequence[QnnciError] = (), env: Mapping[str, str] = os.environ
 ) -> None:
     """Annotations, step summary and outputs of a build whose manifest stands at `path`."""
     broken = tuple(map(_finding, errors))
     judged = tuple(Finding(**record.model_dump()) for record in manifest.findings)
-    _say(*annotations([*broken, *judged], config=config))
+    _say(*annotations([*broken, *judged], folder=_folder(env)))
     write_summary(summary(manifest, broken), env)
     write_outputs(outputs(manifest, path, broken, env), env)
 
 
-def report_failure(error: QnnciError, *, config: str = "", env: Mapping[str, str] = os.environ) -> None:
+def report_failure(error: QnnciError, *, env: Mapping[str, str] = os.environ) -> None:
     """The annotation and outputs of a run that ended before there was a manifest."""
-    _say(*annotations([_finding(error)], config=config))
+    _say(*annotations([_finding(error)], folder=_folder(env)))
     write_outputs({"result": "fail", "errors": "1", "warnings": "0"}, env)
 
 
@@ -82,10 +82,11 @@ def _property(text: str) -> str:
 # findings
 
 
-def annotations(findings: Sequence[Finding], *, config: str = "") -> list[str]:
-    """Workflow commands for the findings, as many as GitHub shows; `config` is the project file seen from the root.
+def annotations(findings: Sequence[Finding], *, folder: str = "") -> list[str]:
+    """Workflow commands for the findings, as many as GitHub shows.
 
-    Where there are more, the most severe and rarest are shown, and one last notice counts the others.
+    Where there are more, the most severe and rarest are shown, and one last notice counts the others. `folder` is
+    where the findings' paths start, seen from the repository's root.
     """
     by_type: dict[Severity, list[Problem]] = {severity: [] for severity in SEVERITIES}
     for problem in problems(findings):
@@ -93,7 +94,7 @@ def annotations(findings: Sequence[Finding], *, config: str = "") -> list[str]:
     room = dict.fromkeys(SEVERITIES, PER_TYPE)
     if any(len(found) > PER_TYPE for found in by_type.values()):
         room["notice"] -= 1  # for the notice that counts the others
-    shown = [_annotation(problem, config) for severity in SEVERITIES for problem in by_type[severity][: room[severity]]]
+    shown = [_annotation(problem, folder) for severity in SEVERITIES for problem in by_type[severity][: room[severity]]]
     others = {
         severity: len(found) - room[severity] for severity, found in by_type.items() if len(found) > room[severity]
     }
@@ -103,10 +104,10 @@ def annotations(findings: Sequence[Finding], *, config: str = "") -> list[str]:
     return [*shown, command("notice", f"{kinds}. The step summary lists every finding.", title="More findings")]
 
 
-def _annotation(problem: Problem, config: str) -> str:
+def _annotation(problem: Problem, folder: str) -> str:
     f = problem.finding
     text = f"{problem.where}: {f.message}" if problem.where else f.message
-    file = _repository_file(f.file, config)
+    file = _repository_file(f.file, folder)
     place = f"\nin {f.file}{f':{f.line}' if f.line else ''}" if f.file and not file else ""
     hint = f"\n→ {f.hint}" if f.hint else ""
     title = RULES[f.rule].title if f.rule in RULES else f.rule
@@ -119,18 +120,19 @@ def _annotation(problem: Problem, config: str) -> str:
     )
 
 
-def _repository_file(file: str, config: str) -> str:
-    """The path from the repository's root where `file` is the project file; logs and models are in no diff."""
-    path = PurePosixPath(file)
-    if not _is_yaml(file):
-        return ""
-    if path.name == PurePosixPath(config).name:
-        return config
-    return "" if path.is_absolute() or ".." in path.parts else file
+def _repository_file(file: str, folder: str) -> str:
+    """The path from the repository's root where `file` is a project file; logs and models are in no diff."""
+    path = posixpath.normpath(posixpath.join(folder, file))
+    return path if _is_yaml(file) and not path.startswith(("/", "..")) else ""
 
 
 def _is_yaml(file: str) -> bool:
-    return PurePosixPath(file).suffix in {".yaml", ".yml"}
+    return file.endswith((".yaml", ".yml"))
+
+
+def _folder(env: Mapping[str, str]) -> str:
+    """The folder we run in, seen from the repository's root; it starts with `..` where we run outside of it."""
+    return os.path.relpath(Path.cwd(), Path(env["GITHUB_WORKSPACE"]).resolve()) if env.get("GITHUB_WORKSPACE") else ""
 
 
 # the files that the runner reads

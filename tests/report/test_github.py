@@ -169,28 +169,33 @@ def test_at_most_ten_of_a_type_and_the_rest_is_counted(
 
 
 @pytest.mark.parametrize(
-    ("file", "config", "expected"),
+    ("file", "folder", "expected"),
     [
         ("qnn.yaml", "", {"file": "qnn.yaml", "line": "7"}),
-        ("qnn.yaml", "models/vad/qnn.yaml", {"file": "models/vad/qnn.yaml", "line": "7"}),
-        ("/work/repo/qnn.yaml", "qnn.yaml", {"file": "qnn.yaml", "line": "7"}),
+        ("qnn.yaml", "models/vad", {"file": "models/vad/qnn.yaml", "line": "7"}),
+        ("../strict.yml", "models/vad", {"file": "models/strict.yml", "line": "7"}),
+        ("../other.yaml", "", {}),
+        ("qnn.yaml", "../elsewhere", {}),
         ("/elsewhere/qnn.yaml", "", {}),
-        ("../other.yaml", "qnn.yaml", {}),
-        ("build/vad/logs/compile.log", "qnn.yaml", {}),
-        ("model.onnx", "qnn.yaml", {}),
-        ("", "qnn.yaml", {}),
+        ("build/vad/logs/compile.log", "", {}),
+        ("model.onnx", "", {}),
+        ("", "", {}),
     ],
 )
-def test_only_the_project_file_is_annotated(file: str, config: str, expected: dict[str, str]) -> None:
-    (line,) = github.annotations([finding("parity", "off", file=file, line=7)], config=config)
+def test_only_a_project_file_is_annotated(file: str, folder: str, expected: dict[str, str]) -> None:
+    (line,) = github.annotations([finding("parity", "off", file=file, line=7)], folder=folder)
     _, properties, message = parse(line)
     assert {key: value for key, value in properties.items() if key != "title"} == expected
     assert (f"in {file}:7" in message) == (bool(file) and not expected)
 
 
-def test_an_error_of_the_project_file_points_at_its_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_error_of_the_project_file_points_at_its_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a").mkdir()
+    monkeypatch.chdir(tmp_path / "a")
     error = UsageError("unknown key", hint="did you mean `socs`?", where="qnn.yaml:12")
-    github.report_failure(error, config="a/qnn.yaml", env={})
+    github.report_failure(error, env={"GITHUB_WORKSPACE": str(tmp_path)})
     kind, properties, message = parse(capsys.readouterr().out.rstrip("\n"))
     assert (kind, properties["file"], properties["line"]) == ("error", "a/qnn.yaml", "12")
     assert message == "qnn.yaml:12: unknown key\n→ did you mean `socs`?"
