@@ -1,0 +1,71 @@
+"""What test_pool asks of a worker: it runs in the child."""
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+
+from qnnci.errors import UsageError
+
+_kept = []
+
+
+def whoami():
+    return os.getpid()
+
+
+def shout(text):
+    print(f"stdout:{text}")
+    print(f"stderr:{text}", file=sys.stderr)
+    sys.stdout.flush()
+    subprocess.run(["echo", "native"], check=True)
+    return "said"
+
+
+def complain():
+    raise UsageError("no such thing", hint="look again", where="there")
+
+
+def stumble():
+    try:
+        return 1 // 0
+    except ZeroDivisionError as error:
+        raise RuntimeError("stumbled") from error
+
+
+def abort():
+    os.abort()
+
+
+def segfault():
+    ctypes.string_at(0)
+
+
+def leave():
+    os._exit(7)
+
+
+def be_killed():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def hang():
+    time.sleep(1000)
+
+
+def hoard(megabytes):
+    for _ in range(megabytes):
+        _kept.append(b"x" * (1 << 20))
+        time.sleep(0.002)
+    time.sleep(1000)
+
+
+def spend(megabytes):
+    return len(b"x" * (megabytes << 20))
+
+
+def keep(megabytes):
+    _kept.append(b"x" * (megabytes << 20))
+    return os.getpid()
