@@ -28,9 +28,10 @@ class _Lists(click.ParamType):
 
 
 class _Lines(_Lists):
-    """Values separated by newlines: a value may hold commas."""
+    """Values separated by newlines: a value may hold commas and spaces."""
 
     name = "values"
+    envvar_list_splitter = "\n"
 
     def convert(self, value: Any, _param: click.Parameter | None, _ctx: click.Context | None) -> tuple[str, ...]:
         return value if isinstance(value, tuple) else tuple(line.strip() for line in value.splitlines() if line.strip())
