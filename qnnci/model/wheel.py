@@ -55,7 +55,8 @@ def download(member: Member, path: Path) -> None:
     with files.disk_errors(path), tempfile.TemporaryDirectory(prefix=".pip-", dir=path.parent) as folder:
         options = ("--no-deps", "--only-binary=:all:", "--no-input", "--progress-bar=off", f"--dest={folder}")
         pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "download")
-        done = process.run((*pip, *options, member.requirement), timeout=TIMEOUT)
+        # Without PYTHONSAFEPATH, a pip.py in the user's folder would be run.
+        done = process.run((*pip, *options, member.requirement), timeout=TIMEOUT, env={"PYTHONSAFEPATH": "1"})
         wheels = sorted(Path(folder).glob("*.whl"))
         if done.code or len(wheels) != 1:
             raise _failure(member, done.output)

@@ -112,6 +112,7 @@ class Worker:
             pass_fds=(writer,),
             start_new_session=True,
             text=True,
+            env={**os.environ, "PYTHONSAFEPATH": "1"},  # else an onnx.py in the user's folder would be imported
         )
         os.close(writer)
         self._answers = reader
