@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -51,9 +52,10 @@ class Acted:
         return results[0] if results else "skipped"
 
     def annotations(self, *step: str) -> list[tuple[dict[str, str], str]]:
-        """Properties and text of the errors that the runner took for such."""
-        found = [event for event in self.of(*step) if event.get("command") == "error"]
-        return [(event.get("kvPairs") or {}, event.get("arg", "")) for event in found]
+        """Properties and text of errors, parsed as GitHub does: act takes the last `::` for the end of properties."""
+        found = [event["raw"].strip() for event in self.of(*step) if event.get("command") == "error"]
+        parts = [line.removeprefix("::error").split("::", 1) for line in found]
+        return [(dict(re.findall(r"(\w+)=([^,]*)", properties)), text) for properties, text in parts]
 
     def log(self, *step: str) -> str:
         return "".join(event["msg"] for event in self.of(*step) if event.get("raw_output"))
