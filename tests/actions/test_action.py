@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
@@ -63,8 +64,20 @@ class Acted:
 
 @pytest.fixture(scope="module")
 def acted(tmp_path_factory: pytest.TempPathFactory) -> Acted:
-    """One run for all tests: installing is most of its time."""
-    work = tmp_path_factory.mktemp("act")
+    """One run for all tests, and for all of pytest-xdist's workers: installing is most of its time."""
+    shared = tmp_path_factory.getbasetemp()
+    shared = shared.parent if "PYTEST_XDIST_WORKER" in os.environ else shared
+    log = shared / "act.log"
+    with (shared / "act.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not log.exists():
+            log.write_text(run_act(tmp_path_factory.mktemp("act")))
+    code, *lines = log.read_text().split("\n")
+    return Acted(int(code), tuple(json.loads(line) for line in lines if line.startswith("{")))
+
+
+def run_act(work: Path) -> str:
+    """Run the workflow in a copy of this repository: the exit code on the first line, then the log, JSON by line."""
     repository = work / "repository"
     copy_project(repository)
     write_model(repository / "model")
@@ -77,13 +90,13 @@ def acted(tmp_path_factory: pytest.TempPathFactory) -> Acted:
             "--env", f"TEST_PYTHON={sys.executable}",
         ],
         env=environment(work),
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
         timeout=300,
         check=False,
     )  # fmt: skip
-    lines = [line for line in (done.stdout + done.stderr).splitlines() if line.startswith("{")]
-    return Acted(done.returncode, tuple(json.loads(line) for line in lines))
+    return f"{done.returncode}\n{done.stdout}"
 
 
 def copy_project(to: Path) -> None:
