@@ -88,6 +88,7 @@ def run_act(work: Path) -> str:
             BIN / "act", "workflow_dispatch", "--json", "--directory", repository,
             "-W", "tests/actions/workflow.yml", "-P", "ubuntu-24.04=-self-hosted",
             "--env", f"TEST_PYTHON={sys.executable}",
+            "--local-repository", f"a-fork/of-it@0123456789abcdef0123456789abcdef01234567={repository}",
         ],
         env=environment(work),
         stdout=subprocess.PIPE,
@@ -181,6 +182,11 @@ def test_it_is_installed_once_a_job(acted: Acted) -> None:
 def test_nested_in_another_composite_action(acted: Acted) -> None:
     assert acted.outcome("nested") == "success", acted.log("nested")
     assert acted.outputs("nested")["result"] == "pass"
+
+
+def test_from_a_fork_at_a_commit(acted: Acted) -> None:
+    assert acted.outcome("fork") == "success", acted.log("fork")
+    assert acted.outputs("fork")["manifest"] == "model/build/manifest.json"
 
 
 def test_binaries_make_a_matrix(acted: Acted) -> None:
