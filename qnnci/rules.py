@@ -82,7 +82,7 @@ _CATALOGUE = (
         "high-rank",
         "A tensor of rank above 5",
         "error",
-        "HTP tensors have at most five dimensions.",
+        "HTP tensors have at most five dimensions; six pass only between Reshape, Transpose and Reshape in a row.",
         "reshape so that batch and head dimensions are merged",
     ),
     Rule(
@@ -125,7 +125,7 @@ _CATALOGUE = (
         "simplify-failed",
         "onnxsim could not simplify the graph",
         "warning",
-        "The graph goes on unsimplified. It may hold shape arithmetic that the compiler refuses.",
+        "The graph goes on with its shapes and control flow folded, but with nothing fused: it may be slower.",
         "look at logs/prepare.log; report the model to onnxsim",
     ),
     Rule(
@@ -297,7 +297,9 @@ _CATALOGUE = (
 RULES: dict[str, Rule] = {rule.id: rule for rule in _CATALOGUE}
 
 
-def finding(rule: str, message: str, *, severity: Severity | None = None, hint: str = "", **where: Any) -> Finding:
+def finding(
+    rule: str, message: str, *, severity: Severity | None = None, hint: str = "", **where: Any
+) -> Finding:
     """A finding of a catalogued rule, with its default severity and hint unless they are given."""
     entry = RULES[rule]
     return Finding(rule, severity or entry.severity, message, hint or entry.todo, **where)
