@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat, model_validator
 
 from qnnci.errors import UsageError
-from qnnci.soc import Soc, find_soc
+from qnnci.soc import Soc, find_soc, htp_arches
 
 Precision = Literal["fp16", "w8a8", "w8a16", "w4a16"]
 Route = Literal["ort"]
@@ -25,14 +25,28 @@ class Model(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+def _constant(value: object) -> object:
+    """A number that a tensor can hold, or lists of these; anything else would fail in the middle of a build."""
+    if isinstance(value, list):
+        for each in value:
+            _constant(each)
+    elif not isinstance(value, (bool, int, float)):
+        raise ValueError("a constant is a number, true or false, or lists of these")  # noqa: TRY004 - pydantic's way
+    elif isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
+        raise ValueError("a constant has at most 64 bits")
+    return value
+
+
 class Input(Model):
     """One graph input: fixed to a shape, or folded to a constant."""
 
-    shape: tuple[Annotated[int, Field(ge=1)], ...] | None = Field(None, description="Every dimension, fixed.")
-    value: bool | int | float | list[Any] | None = Field(
+    shape: tuple[Annotated[int, Field(ge=1, lt=1 << 31)], ...] | None = Field(
+        None, description="Every dimension, fixed."
+    )
+    value: Annotated[bool | int | float | list[Any] | None, BeforeValidator(_constant)] = Field(
         None, description="A constant: the input disappears and its value is folded into the graph."
     )
-    range: tuple[float, float] | None = Field(
+    range: tuple[FiniteFloat, FiniteFloat] | None = Field(
         None, description="Range of the seeded values that verification feeds (default -1 to 1; integers 0 to 1)."
     )
 
@@ -40,6 +54,8 @@ class Input(Model):
     def _one_of(self) -> Input:
         if self.value is not None and (self.shape or self.range):
             raise ValueError("give either `value` (a constant) or `shape`/`range`, not both")
+        if self.range and self.range[0] > self.range[1]:
+            raise ValueError("`range` is the lowest and the highest value, in this order")
         return self
 
 
@@ -55,19 +71,27 @@ class PrecisionMap(Model):
     default: Precision = "fp16"
 
     def for_soc(self, soc: Soc) -> Precision:
-        given = {key.upper(): value for key, value in (self.__pydantic_extra__ or {}).items()}
-        for key in (soc.name, *soc.aliases, soc.dsp_arch):
-            if key.upper() in given:
-                return given[key.upper()]
-        return self.default
+        given = {_soc_or_arch(key): value for key, value in (self.__pydantic_extra__ or {}).items()}
+        return given.get(soc.name) or given.get(soc.dsp_arch) or self.default
 
     @model_validator(mode="after")
-    def _known_keys(self) -> PrecisionMap:
-        arches = {"v68", "v69", "v73", "v75", "v79", "v81", "v85"}
+    def _distinct_keys(self) -> PrecisionMap:
+        given: dict[str, str] = {}
         for key in self.__pydantic_extra__ or {}:
-            if key not in arches:
-                _soc(key)
+            other = given.setdefault(_soc_or_arch(key), key)
+            if other != key:
+                raise ValueError(f"{other} and {key} are the same chip")
         return self
+
+
+def _soc_or_arch(key: str) -> str:
+    if key.lower() in htp_arches():
+        return key.lower()
+    try:
+        return find_soc(key).name
+    except UsageError as error:
+        known = f"neither `default`, nor a dsp arch ({', '.join(htp_arches())}), nor a SoC that can be compiled for"
+        raise ValueError(f"{key[:40]!r} is {known}: {error.hint}") from error
 
 
 def _precision(value: object) -> object:
@@ -75,6 +99,8 @@ def _precision(value: object) -> object:
 
 
 def _soc(name: object) -> str:
+    if not isinstance(name, (str, int)) or isinstance(name, bool):
+        raise ValueError("a SoC is a name such as SM8750")  # noqa: TRY004 - pydantic's way
     try:
         return find_soc(str(name)).name
     except UsageError as error:
@@ -94,8 +120,8 @@ class ParityGate(Model):
     """A bound on one figure of the comparison with the original on the CPU."""
 
     metric: Metric = "cosine"
-    min: float | None = None
-    max: float | None = None
+    min: FiniteFloat | None = None
+    max: FiniteFloat | None = None
     severity: FailSeverity = "error"
 
     @model_validator(mode="after")
@@ -111,7 +137,7 @@ FailSeverity = Literal["error", "warning", "notice"]
 class MaxGate(Model):
     """An upper bound, and how bad it is to exceed it."""
 
-    max: Annotated[int, Field(ge=0)]
+    max: Annotated[int, Field(ge=0, lt=1 << 53)]
     severity: FailSeverity = "error"
 
 
@@ -138,8 +164,10 @@ class Compile(Model):
 class Limits(Model):
     """Limits of one stage of one target, enforced from outside the native compiler."""
 
-    seconds: Annotated[int, Field(ge=1)] = 1800
-    memory_mb: Annotated[int, Field(ge=64)] | None = Field(None, description="Default: nine tenths of the machine's.")
+    seconds: Annotated[int, Field(ge=1, le=1_000_000)] = 1800
+    memory_mb: Annotated[int, Field(ge=64, lt=1 << 31)] | None = Field(
+        None, description="Default: nine tenths of the machine's."
+    )
 
 
 class Verify(Model):
@@ -149,8 +177,8 @@ class Verify(Model):
     targets: Literal["all", "one-per-arch"] = Field("all", description="Which SoCs of a graph are run.")
     inputs: str | None = Field(None, description="A .npz, a folder of .npy, or .raw files, instead of seeded inputs.")
     samples: Annotated[int, Field(ge=1, le=1000)] = Field(4, description="How many feeds at most.")
-    seconds: Annotated[float, Field(gt=0)] = Field(20, description="No further feed is begun after this time.")
-    seed: int = 0
+    seconds: Annotated[FiniteFloat, Field(gt=0)] = Field(20, description="No further feed is begun after this time.")
+    seed: Annotated[int, Field(ge=0, lt=1 << 32)] = 0
 
 
 class Graph(Model):

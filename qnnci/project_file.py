@@ -8,15 +8,36 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import ValidationError
 
 from qnnci.errors import UsageError
-from qnnci.project import Project
+from qnnci.project import NAME, SHA256, Project
+from qnnci.yaml_lines import Loc, read
 
-Loc = tuple[str | int, ...]
-_LIMIT_BYTES = 1 << 20
-_DEPTH = 12  # the deepest key of a project is at 6; deeper nesting is an alias bomb
+_TOLD = 20  # complaints; more help nobody
+_SHOWN = 80  # characters of a value or key that is complained of
+_WORDS = {
+    "missing": "is missing",
+    "tuple_type": "must be a list",
+    "dict_type": "must be a mapping",
+    "model_type": "must be a mapping",
+    "string_type": "must be text; put it in quotes",
+    "invalid_key": "a key must be text; put it in quotes",
+    "too_short": "must not be empty",
+    "string_too_short": "must not be empty",
+    "int_type": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "float_type": "must be a number",
+    "float_parsing": "must be a number",
+    "bool_type": "must be true or false",
+    "bool_parsing": "must be true or false",
+}
+
+_PATTERNS = {
+    NAME: "must be letters, digits, `_`, `.` and `-`, and begin with a letter or digit",
+    SHA256: "must be 64 digits of 0-9 and a-f",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +53,9 @@ class ProjectFile:
         """The folder that relative paths in the project start from."""
         return self.path.parent if self.path else Path()
 
-    def line(self, *loc: str | int) -> int:
+    def line(self, *loc: str) -> int:
         """Line of a key, or of the nearest key above it that is in the file; 0 where there is no file."""
-        return next((self.lines[loc[:end]] for end in range(len(loc), 0, -1) if loc[:end] in self.lines), 0)
+        return _line(loc, self.lines)
 
 
 def load(path: Path, edit: Callable[[dict[str, Any]], dict[str, Any]] = lambda data: data) -> ProjectFile:
@@ -44,32 +65,10 @@ def load(path: Path, edit: Callable[[dict[str, Any]], dict[str, Any]] = lambda d
         UsageError: not there, not YAML, or not a project; every complaint with its line.
 
     """
-    text = _read(path)
-    try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-        lines = dict(_lines(node)) if node else {}
-        data = yaml.safe_load(text)
-    except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise UsageError(error.problem or "not YAML", where=f"{path}:{line}") from error
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise UsageError(f"not YAML: {str(error).splitlines()[0]}", where=str(path)) from error
+    data, lines = read(path)
     if not isinstance(data, dict):
         raise UsageError("a project file is a mapping with name, socs and graphs", where=f"{path}:1")
     return ProjectFile(validate(edit(data), str(path), lines), path, lines)
-
-
-def _read(path: Path) -> str:
-    try:
-        if path.stat().st_size > _LIMIT_BYTES:
-            raise UsageError("larger than 1 MiB: not a project file", where=str(path))
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError as error:
-        raise UsageError(
-            f"there is no project file {path}", hint="`qnnci init MODEL.onnx` writes one; `--config` names another"
-        ) from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read it: {error}", where=str(path)) from error
 
 
 def validate(data: dict[str, Any], where: str, lines: dict[Loc, int] | None = None) -> Project:
@@ -82,22 +81,54 @@ def validate(data: dict[str, Any], where: str, lines: dict[Loc, int] | None = No
     try:
         return Project.model_validate(data)
     except ValidationError as error:
-        told = [_complaint(each, where, lines or {}) for each in error.errors()]
-    raise UsageError("\n".join(dict.fromkeys(told)), hint="the keys are described in docs/project-file.md")
+        told = list(dict.fromkeys(_complaint(each, where, lines or {}) for each in error.errors()))
+    if len(told) > _TOLD:
+        told[_TOLD:] = [f"… and {len(told) - _TOLD} more"]
+    raise UsageError("\n".join(told), hint="the keys are described in docs/project-file.md")
 
 
 def _complaint(error: Any, where: str, lines: dict[Loc, int]) -> str:
-    loc: Loc = tuple(error["loc"])
-    line = next((lines[loc[:end]] for end in range(len(loc), 0, -1) if loc[:end] in lines), 1 if lines else 0)
+    # Of a key that is wrong itself, pydantic says so in one more part.
+    loc: Loc = tuple(str(part) for part in error["loc"] if part != "[key]")
+    line = _line(loc, lines) or (1 if lines else 0)
     place = f"{where}:{line}" if line else where
-    name = ".".join(str(part) for part in loc)
+    name = ".".join(loc)
     if error["type"] == "extra_forbidden":
-        near = difflib.get_close_matches(str(loc[-1]), _valid_keys(loc[:-1]), n=1, cutoff=0.5)
+        near = difflib.get_close_matches(loc[-1], _valid_keys(loc[:-1]), n=1, cutoff=0.5)
         valid = ", ".join(_valid_keys(loc[:-1]))
-        return f"{place}: unknown key {name!r}; {f'did you mean {near[0]!r}?' if near else f'valid keys: {valid}'}"
-    message = error["msg"].removeprefix("Value error, ")
-    given = f" (given: {error['input']!r})" if isinstance(error["input"], (str, int, float, bool)) else ""
-    return f"{place}: {name or 'the file'}: {message}{given}"
+        said = f"did you mean {near[0]!r}?" if near else f"valid keys: {valid}"
+        return f"{place}: unknown key {_short(name)}; {said}"
+    return f"{place}: {_short(name, str) if name else 'the file'}: {_words(error)}"
+
+
+def _words(error: Any) -> str:
+    """What is wrong in the words of YAML; pydantic's own are those of Python."""
+    pattern = error.get("ctx", {}).get("pattern")
+    words = _PATTERNS.get(pattern) or _WORDS.get(error["type"])
+    if words is None:
+        words = error["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
+    shown = isinstance(error["input"], (str, int, float)) and error["type"] != "value_error"
+    return f"{words} (given: {_short(error['input'])})" if shown else words
+
+
+def _short(value: object, form: Callable[[object], str] = repr) -> str:
+    try:
+        text = form(value)
+    except ValueError:  # Python refuses to print an integer of thousands of digits
+        return "a huge number"
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def _line(loc: Loc, lines: dict[Loc, int]) -> int:
+    """Line of the deepest part of a place that is in the file; 0 where none is.
+
+    Parts that only the model has, such as `shape` where the file gives a list, are left out.
+    """
+    here: Loc = ()
+    for part in loc:
+        if (*here, part) in lines:
+            here = (*here, part)
+    return lines.get(here, 0)
 
 
 def _valid_keys(loc: Loc) -> list[str]:
@@ -112,7 +143,7 @@ def _valid_keys(loc: Loc) -> list[str]:
     return sorted({key for schema in schemas for key in schema.get("properties", {})})
 
 
-def _step(schema: dict[str, Any], part: str | int | None) -> list[dict[str, Any]]:
+def _step(schema: dict[str, Any], part: str | None) -> list[dict[str, Any]]:
     if part is None:
         return [schema]
     inner = schema.get("properties", {}).get(part) or schema.get("items") or schema.get("additionalProperties")
@@ -128,23 +159,3 @@ def _resolved(schema: dict[str, Any], root: dict[str, Any]) -> Iterator[dict[str
             yield from _resolved(each, root)
     else:
         yield schema
-
-
-def _lines(node: yaml.Node, loc: Loc = (), visited: frozenset[int] = frozenset()) -> Iterator[tuple[Loc, int]]:
-    if loc:
-        yield loc, node.start_mark.line + 1
-    if id(node) in visited or len(loc) > _DEPTH:
-        raise yaml.MarkedYAMLError(problem="an alias that refers to itself", problem_mark=node.start_mark)
-    visited |= {id(node)}
-    if isinstance(node, yaml.MappingNode):
-        seen: set[str] = set()
-        for key, value in node.value:
-            if key.value in seen:
-                raise yaml.MarkedYAMLError(problem=f"the key {key.value!r} stands twice", problem_mark=key.start_mark)
-            seen.add(key.value)
-            here = (*loc, key.value)
-            for place, line in _lines(value, here, visited):
-                yield place, key.start_mark.line + 1 if place == here else line
-    elif isinstance(node, yaml.SequenceNode):
-        for index, value in enumerate(node.value):
-            yield from _lines(value, (*loc, index), visited)

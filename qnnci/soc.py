@@ -58,6 +58,11 @@ def htp_socs() -> tuple[Soc, ...]:
     return tuple(soc for soc in all_socs() if soc.has_htp)
 
 
+def htp_arches() -> tuple[str, ...]:
+    """Every dsp arch with HTP, oldest first."""
+    return tuple(sorted({soc.dsp_arch for soc in htp_socs()}))
+
+
 @cache
 def _by_name() -> dict[str, Soc]:
     return {name.upper(): soc for soc in all_socs() for name in (str(soc.id), soc.name, *soc.aliases)}
@@ -74,9 +79,9 @@ def find_soc(name: str) -> Soc:
     """
     names = _by_name()
     key = str(name).strip().upper()
-    soc = names.get(key) or names.get(re.sub(r"(?<=\d)(P|PH|H|Q)$", "", key))
+    soc = names.get(key) or names.get(re.sub(r"(?<=[A-Z]\d{4})(P|PH|H|Q)$", "", key))
     if soc is None:
-        raise UsageError(f"unknown SoC {name!r}", hint=f"{_nearest(key)}`qnnci socs` lists every chip")
+        raise UsageError(f"unknown SoC {str(name)[:40]!r}", hint=f"{_nearest(key)}`qnnci socs` lists every chip")
     if not soc.has_htp:
         arch = f" (its DSP is {soc.dsp_arch})" if soc.dsp_arch else ""
         raise UsageError(
@@ -88,5 +93,12 @@ def find_soc(name: str) -> Soc:
 
 def _nearest(key: str) -> str:
     known = [name for name, soc in _by_name().items() if soc.has_htp and not name.isdigit()]
-    near = difflib.get_close_matches(key, known, n=3, cutoff=0.6)
-    return f"did you mean {', '.join(near)}? " if near else ""
+    near = difflib.get_close_matches(key, known, n=9, cutoff=0.6)
+    # Chips of one family share their first digits, which plain similarity does not know.
+    near.sort(key=lambda name: _shared(name, key), reverse=True)
+    return f"did you mean {', '.join(near[:3])}? " if near else ""
+
+
+def _shared(one: str, other: str) -> int:
+    """How many leading characters two names share."""
+    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
