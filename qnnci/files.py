@@ -7,12 +7,15 @@ import errno
 import hashlib
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from qnnci.errors import MachineError
+
+SCRATCH = ".scratch-"  # begins the names of folders that tools write into before their files are renamed
 
 
 @contextlib.contextmanager
@@ -59,6 +62,14 @@ def commit(part: Path, path: Path) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove what killed runs left under temporary names, anywhere below a folder that nobody else writes to now."""
+    for part in folder.rglob(".*.part"):
+        part.unlink(missing_ok=True)
+    for scratch in folder.rglob(f"{SCRATCH}*"):
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -143,7 +143,7 @@ def four_gigabytes(folder: Path) -> Path:
 
 
 def told(what: str, figure: str, goal: str, *, met: bool) -> None:
-    print(f"{what:58} {figure:>26}   goal {goal:10} {'met' if met else 'MISSED'}", flush=True)  # noqa: T201 - its output
+    print(f"{what:58} {figure:>26}   goal {goal:10} {'met' if met else 'MISSED'}", flush=True)
 
 
 def main() -> None:
@@ -163,7 +163,7 @@ def main() -> None:
         start = min(timed(qnnci("--help"), folder).seconds for _ in range(5))
         chips = min(timed(qnnci("socs"), folder).seconds for _ in range(5))
         compiles = again.output.count(": compile ")
-    print(f"{len(GRAPHS)} graphs × {len(SOCS)} SoCs on {cores} cores, no verification")  # noqa: T201 - its output
+    print(f"{len(GRAPHS)} graphs × {len(SOCS)} SoCs on {cores} cores, no verification")
     ratio, gain = build.seconds / raw, loop / build.seconds
     told(
         "build / raw sessions on the same cores",

@@ -16,7 +16,7 @@ from qnnci.build.provenance import entry_of
 from qnnci.build.stage import Event, Stages
 from qnnci.context.info import ContextInfo
 from qnnci.errors import ExitCode, QnnciError, UsageError
-from qnnci.files import disk_errors, write_json, write_text
+from qnnci.files import disk_errors, remove_leftovers, write_json, write_text
 from qnnci.findings import Finding, worst
 from qnnci.manifest import Entry, FindingRecord, Manifest, Parity, devices
 from qnnci.plan import Target
@@ -109,6 +109,7 @@ def _locked(output: Path) -> Iterator[None]:
         except BlockingIOError as error:
             hint = "wait for it, or give another `--output`"
             raise UsageError(f"another build is writing to {output}", hint=hint) from error
+        remove_leftovers(output)
         yield
 
 

@@ -78,12 +78,8 @@ class Stages:
 
 def broken_findings(answer: Answer, call: Call, limit: Limit, log: list[str], *, wrote: bool) -> list[Finding]:
     """Return why a stage did not do its work; none where it did. Pure: the log comes in as lines."""
-    if answer.death == "timeout":
-        return [finding("stage-timeout", f"{call.stage} was stopped after {limit.seconds:.0f} s")]
-    if answer.death == "memory":
-        return [finding("stage-memory", f"{call.stage} was stopped for its memory (limit {limit.memory_mb} MB)")]
     if answer.death:
-        return [finding("stage-crashed", f"{call.stage} ended with {answer.death}")]
+        return [_death(answer.death, call.stage, limit)]
     if call.stage != "compile":
         rule = "verify-failed" if call.stage == "verify" else "stage-failed"
         return [finding(rule, answer.refused)] if answer.refused else []
@@ -92,6 +88,16 @@ def broken_findings(answer: Answer, call: Call, limit: Limit, log: list[str], *,
     told = [text for text in (answer.refused, *last_errors(log)) if text]
     rule = "stage-failed" if answer.refused else "nothing-written"
     return compile_findings(log, frozenset(call.nodes)) or [finding(rule, "; ".join(told) or "no binary was written")]
+
+
+def _death(how: str, stage: str, limit: Limit) -> Finding:
+    told = {
+        "timeout": ("stage-timeout", f"was stopped after {limit.seconds:.0f} s"),
+        "memory": ("stage-memory", f"was stopped for its memory (limit {limit.memory_mb} MB)"),
+        "SIGKILL (137)": ("stage-memory", "was killed from outside, as the kernel does where memory runs out"),
+    }
+    rule, message = told.get(how, ("stage-crashed", f"ended with {how}"))
+    return finding(rule, f"{stage} {message}")
 
 
 def run_url() -> str:

@@ -19,10 +19,11 @@ import numpy as np
 
 from qnnci.arrays import Arrays
 from qnnci.errors import ToolMissing
-from qnnci.files import commit, disk_errors
+from qnnci.files import SCRATCH, commit, disk_errors
 
 PROVIDER = "QNNExecutionProvider"
 _VERBOSE, _WARNING = 0, 2
+_PROBE_BYTES = 1 << 20
 
 
 @cache
@@ -101,23 +102,28 @@ def compile_context(
     """
     with disk_errors(binary):
         binary.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".compile-", dir=binary.parent) as name:
+        with tempfile.TemporaryDirectory(prefix=SCRATCH, dir=binary.parent) as name:
             made = Path(name) / "context.onnx"
-            _session(
-                model,
-                {
-                    "ep.context_enable": "1",
-                    "ep.context_embed_mode": "0",
-                    "ep.context_file_path": str(made),
-                    "ep.context_node_name_prefix": label,
-                },
-                {
-                    "soc_model": str(soc_id),
-                    "vtcm_mb": str(vtcm_mb),
-                    "htp_graph_finalization_optimization_mode": str(optimization),
-                    "enable_htp_fp16_precision": "1" if fp16 else "0",
-                },
-            )
+            try:
+                _session(
+                    model,
+                    {
+                        "ep.context_enable": "1",
+                        "ep.context_embed_mode": "0",
+                        "ep.context_file_path": str(made),
+                        "ep.context_node_name_prefix": label,
+                    },
+                    {
+                        "soc_model": str(soc_id),
+                        "vtcm_mb": str(vtcm_mb),
+                        "htp_graph_finalization_optimization_mode": str(optimization),
+                        "enable_htp_fp16_precision": "1" if fp16 else "0",
+                    },
+                )
+            except Exception as error:
+                if "Failed to write" in str(error):  # it does not say why: writing again does
+                    (Path(name) / "probe").write_bytes(bytes(_PROBE_BYTES))
+                raise
             made_binary = made.with_name("context_qnn.bin")
             if not made_binary.exists() or not made_binary.stat().st_size:
                 return  # the caller judges by the files, never by this function's return

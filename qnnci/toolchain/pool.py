@@ -33,7 +33,7 @@ class Limit:
 class Answer:
     """How a request ended. Exactly one of `result`, `refused` (an exception's text) and `death` is set.
 
-    death: `timeout`, `memory`, or the signal or exit code of a worker that ended by itself, such as `SIGSEGV (139)`.
+    death: `timeout`, `memory`, `interrupted`, or how a worker ended that we did not stop, such as `SIGSEGV (139)`.
     """
 
     result: Any = None
@@ -138,8 +138,8 @@ class Worker:
     def _obituary(self, child: subprocess.Popen[str]) -> str:
         code = child.wait()
         self.stop()
-        if code == -signal.SIGKILL:
-            return "memory" if not self._stopped.is_set() else "interrupted"  # the kernel's own way to say it
+        if self._stopped.is_set():
+            return "interrupted"
         if code < 0:
             return f"{signal.Signals(-code).name} ({128 - code})"
         return f"exit code {code}"

@@ -1,0 +1,69 @@
+"""Small ONNX graphs, each with one property that a test is about."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+
+def save(path: Path, nodes, inputs, outputs, weights=()) -> Path:
+    """Write a graph; inputs and outputs are name → shape, all float32."""
+    ports = [
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in side.items()]
+        for side in (inputs, outputs)
+    ]
+    initializers = [numpy_helper.from_array(array, name) for name, array in dict(weights).items()]
+    graph = helper.make_graph(list(nodes), path.stem, *ports, initializers)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), str(path))
+    return path
+
+
+def weight(*shape) -> np.ndarray:
+    array = np.random.default_rng(1).standard_normal(shape) / np.sqrt(np.prod(shape[1:]))
+    return array.astype(np.float32)
+
+
+def cnn(path: Path, batch: int | str = 1) -> Path:
+    """Conv and Relu: compiles in a tenth of a second for every chip that has fp16."""
+    nodes = [
+        helper.make_node("Conv", ["image", "w"], ["c"], name="conv", pads=[1, 1, 1, 1]),
+        helper.make_node("Relu", ["c"], ["features"], name="relu"),
+    ]
+    return save(path, nodes, {"image": [batch, 3, 8, 8]}, {"features": [batch, 4, 8, 8]}, {"w": weight(4, 3, 3, 3)})
+
+
+def with_det(path: Path) -> Path:
+    """A Det, which HTP has not, in the middle of a CNN."""
+    nodes = [
+        helper.make_node("Conv", ["image", "w"], ["c"], name="conv", pads=[1, 1, 1, 1]),
+        helper.make_node("Det", ["c"], ["d"], name="determinant"),
+        helper.make_node("Relu", ["d"], ["y"], name="relu"),
+    ]
+    return save(path, nodes, {"image": [1, 3, 8, 8]}, {"y": [1, 4]}, {"w": weight(4, 3, 3, 3)})
+
+
+def too_wide(path: Path) -> Path:
+    """One norm over two million values: no chip has the VTCM for it."""
+    shape = [1, 8, 1, 2_000_000]
+    nodes = [helper.make_node("InstanceNormalization", ["x", "s", "b"], ["y"], name="wide")]
+    return save(path, nodes, {"x": shape}, {"y": shape}, {"s": np.ones(8, np.float32), "b": np.zeros(8, np.float32)})
+
+
+def overflowing(path: Path) -> Path:
+    """Squares past 65504: right in float32, infinite in fp16."""
+    nodes = [
+        helper.make_node("Mul", ["x", "big"], ["m"], name="scale"),
+        helper.make_node("Mul", ["m", "m"], ["y"], name="square"),
+    ]
+    return save(path, nodes, {"x": [1, 64]}, {"y": [1, 64]}, {"big": np.full(1, 3000, np.float32)})
+
+
+def with_external_weights(path: Path) -> Path:
+    """Its weights stand in `<name>.data` beside it."""
+    model = onnx.load(str(cnn(path)))
+    onnx.save(model, str(path), save_as_external_data=True, location=f"{path.name}.data", size_threshold=0)
+    return path
