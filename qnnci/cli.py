@@ -14,11 +14,16 @@ import click
 from qnnci import __version__
 from qnnci.errors import ExitCode, MachineError, QnnciError, UsageError
 
+# As `qnnci.project` has them, which takes too long to import here.
+PRECISIONS = ("fp16", "w8a8", "w8a16", "w4a16")
+ROUTES = ("ort",)
+FAIL_ON = ("error", "warning", "never")
+
 Command = Callable[..., Any]
 Decorator = Callable[[Command], Command]
 
 
-class _Lists(click.ParamType):
+class _Lists(click.ParamType):  # type: ignore[type-arg] # generic since click 8.4, older ones do too
     """Names separated by commas, spaces or newlines, as an action's input gives them; the option may repeat too."""
 
     name = "names"
@@ -56,10 +61,10 @@ def _project_options(command: Command) -> Command:
         _option("--model", env="MODEL", help="One model instead of a project file: path, https, hf:// or pypi://."),
         _names("--soc", "socs", env="SOCS", help="Chips, by name or alias, instead of the project file's. Repeatable."),
         _names("--input", "inputs", env="INPUTS", lines=True, help="name=1,3,224,224 or name:=CONSTANT. Repeatable."),
-        _option("--precision", env="PRECISION", help="fp16, w8a8, w8a16 or w4a16."),
-        _option("--route", env="ROUTE", help="How to compile: ort."),
+        _option("--precision", env="PRECISION", type=click.Choice(PRECISIONS), help="Of every graph on every chip."),
+        _option("--route", env="ROUTE", type=click.Choice(ROUTES), help="How to compile."),
         _option("--output", env="OUTPUT", help="Folder for everything that is made (default build)."),
-        _option("--fail-on", env="FAIL_ON", help="error, warning or never."),
+        _option("--fail-on", env="FAIL_ON", type=click.Choice(FAIL_ON), help="What fails a build (default error)."),
         _option("--verify/--no-verify", env="VERIFY", default=None, help="Run binaries in the emulator."),
     )
     for option in reversed(options):
@@ -77,7 +82,7 @@ def cli(ctx: click.Context, /, *, debug: bool) -> None:
     Exit codes: 0 passed, 1 a gate failed, 2 bad usage or input, 3 a tool is missing, 4 a tool crashed,
     5 disk or network failed, 130 interrupted.
     """
-    ctx.obj = debug
+    ctx.obj["debug"] = debug
 
 
 @cli.command()
@@ -106,7 +111,7 @@ def build(
 @cli.command()
 @click.argument("model")
 @_names("--input", "inputs", env="INPUTS", lines=True, help="name=1,3,224,224 or name:=CONSTANT. Repeatable.")
-@_option("--fail-on", env="FAIL_ON", default="error", type=click.Choice(["error", "warning", "never"]))
+@_option("--fail-on", env="FAIL_ON", default="error", type=click.Choice(FAIL_ON))
 @click.option("--json", "as_json", is_flag=True, help="Findings as JSON.")
 @click.pass_context
 def check(ctx: click.Context, /, *, model: str, inputs: tuple[str, ...], fail_on: str, as_json: bool) -> None:
@@ -146,7 +151,7 @@ def inspect(*, binary: Path, as_json: bool) -> None:
 @click.option("--against", "source", required=True, help="The original ONNX model: path, https, hf:// or pypi://.")
 @_names("--input", "inputs", env="INPUTS", lines=True, help="name=1,3,224,224 or name:=CONSTANT. Repeatable.")
 @click.option("--feeds", type=click.Path(path_type=Path), help="A .npz, or a folder of .npz, .npy or .raw, to run.")
-@click.option("--samples", default=4, type=click.IntRange(min=1), help="How many feeds at most.")
+@click.option("--samples", default=4, help="How many feeds at most.")
 @click.option("--seed", default=0, help="Of the feeds, where none are given.")
 @click.option("--min-cosine", default=0.99, help="Gate.")
 @click.option("--min-snr", type=float, help="Gate, in dB.")
@@ -237,12 +242,12 @@ def main() -> None:
 
 def _main() -> int:
     """Run the command line; errors become one message and the exit code of their kind."""
-    debug = "--debug" in sys.argv or bool(os.environ.get("QNNCI_DEBUG"))
+    said = {"debug": False}
     signal.signal(signal.SIGTERM, _terminate)
     try:
-        code = cli.main(standalone_mode=False)
+        code = cli.main(standalone_mode=False, obj=said)
     except QnnciError as error:
-        code = _fail(error, debug=debug)
+        code = _fail(error, debug=said["debug"])
     except click.ClickException as error:
         error.show()
         _tell_github(UsageError(error.format_message()))
@@ -250,12 +255,12 @@ def _main() -> int:
     except (KeyboardInterrupt, click.Abort):
         click.echo("\nstopped; finished stages stand, run it again to go on", err=True)
         code = ExitCode.INTERRUPTED
-    except BrokenPipeError:  # the reader of our output has gone: nothing is left to say
+    except (BrokenPipeError, SystemExit):  # click's way to end where the reader of our output has gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        code = ExitCode.OK
+        code = ExitCode.INTERRUPTED
     except OSError as error:
         reason = f"{error.strerror}: {error.filename}" if error.filename else str(error)
-        code = _fail(MachineError(reason), debug=debug)
+        code = _fail(MachineError(reason), debug=said["debug"])
     return int(code or 0)
 
 

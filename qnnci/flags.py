@@ -11,8 +11,10 @@ from typing import Any
 
 from qnnci.errors import UsageError
 from qnnci.project_file import ProjectFile, load, validate
+from qnnci.soc import find_soc
 
 DEFAULT_CONFIG = "qnn.yaml"
+_DIGITS = 10  # of a dimension
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,8 @@ def project_file(flags: Flags) -> ProjectFile:
     """
     if flags.model and flags.config:
         raise UsageError("give --model or --config, not both", hint="a project file names its own graphs")
+    for name in flags.socs:
+        find_soc(name)  # told here, a wrong one is not taken for the project file's
     if flags.model:
         return ProjectFile(validate(_over(_from_model(flags.model, flags.socs), flags), "flags"))
     return load(Path(flags.config or DEFAULT_CONFIG), lambda data: _over(data, flags))
@@ -53,7 +57,12 @@ def _from_model(model: str, socs: Sequence[str]) -> dict[str, Any]:
 
 def graph_name(source: str) -> str:
     """A graph name from a file name: `dir/My Model.onnx` becomes `My_Model`."""
-    stem = re.split(r"[/\\]", source.split("@", maxsplit=1)[0].rstrip("/"))[-1].removesuffix(".onnx")
+    if source.startswith("hf://"):
+        source = source.split("@", maxsplit=1)[0]  # the revision
+    elif source.startswith(("https://", "http://")):
+        source = re.split(r"[?#]", source, maxsplit=1)[0]
+    stem = re.split(r"[/\\]", source.rstrip("/"))[-1]
+    stem = re.sub(r"\.onnx$", "", stem, flags=re.IGNORECASE)
     return re.sub(r"[^A-Za-z0-9_.-]", "_", stem).lstrip("_.-")[:100] or "model"
 
 
@@ -105,8 +114,9 @@ def parse_input(text: str) -> tuple[str, dict[str, Any]]:
         try:
             return match[1], {"value": json.loads(match[2])}
         except (ValueError, RecursionError) as error:
-            raise UsageError(f"the constant {match[2]!r} is not JSON", hint=hint) from error
-    if match := re.fullmatch(r"(.+)=\[?([\d\s,x]*)\]?", text.strip(), re.DOTALL):
-        dims = [int(dim) for dim in re.split(r"[\s,x]+", match[2].strip()) if dim]
-        return match[1], {"shape": dims}
-    raise UsageError(f"cannot read the input {text!r}", hint=hint)
+            raise UsageError(f"the constant {match[2][:80]!r} is not JSON", hint=hint) from error
+    if match := re.fullmatch(r"(.*[^:])=\[?([\d\s,x]*)\]?", text.strip(), re.DOTALL):
+        dims = [dim for dim in re.split(r"[\s,x]+", match[2].strip()) if dim]
+        if all(len(dim) <= _DIGITS for dim in dims):
+            return match[1], {"shape": [int(dim) for dim in dims]}
+    raise UsageError(f"cannot read the input {text[:80]!r}", hint=hint)

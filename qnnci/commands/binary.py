@@ -12,11 +12,10 @@ import click
 from qnnci import gates
 from qnnci.build import calls
 from qnnci.build.stage import Stages
-from qnnci.commands.model import fetched, one_graph
+from qnnci.commands.model import fetched, one_model, only_graph
 from qnnci.context.read import inspect as read
 from qnnci.errors import ExitCode, UsageError
 from qnnci.manifest import Parity
-from qnnci.project import ParityGate, Verify
 from qnnci.report.terminal import console, show_context, show_findings, show_parity
 from qnnci.toolchain.pool import Limit, Worker, machine_mb
 
@@ -48,10 +47,13 @@ def verify(
         UsageError: no EPContext model beside the binary, or an input that does not hold.
 
     """
+    bounds = [{"metric": "cosine", "min": min_cosine}]
+    bounds += [{"metric": "snr_db", "min": min_snr}] if min_snr is not None else []
+    options = {"samples": samples, "seed": seed, "seconds": 3600}
+    project = one_model(source, inputs, verify=options, gates={"parity": bounds})
+    graph = only_graph(project)
     context_model = _context_model(binary)
     soc_id = read(context_model.with_name(context_model.name.replace("_ctx.onnx", ".bin"))).soc_id or 0
-    graph = one_graph(source, inputs)
-    options = Verify(samples=samples, seed=seed, seconds=3600)
     worker = Worker()
     with tempfile.TemporaryDirectory(prefix="qnnci-verify-") as name:
         folder = Path(name)
@@ -61,12 +63,13 @@ def verify(
             prepared = stages.run(calls.prepare("original", graph, folder, original.path, original.sha256), worker)
             records = [prepared]
             if calls.PREPARED in prepared.files:
-                call = calls.reference("original", graph, options, folder, original.path, given=feeds, keys={})
+                call = calls.reference("original", graph, project.verify, folder, original.path, given=feeds, keys={})
                 records.append(stages.run(call, worker))
             if calls.REFERENCE in records[-1].files:
                 reference = folder / calls.REFERENCE
+                seconds = project.verify.seconds
                 call = calls.verify(
-                    binary.stem, folder, context_model, reference, soc_id=soc_id, seconds=options.seconds, keys={}
+                    binary.stem, folder, context_model, reference, soc_id=soc_id, seconds=seconds, keys={}
                 )
                 records.append(stages.run(call, worker))
         finally:
@@ -76,9 +79,7 @@ def verify(
     if "outputs" in figures:
         inputs_from = str(feeds) if feeds else f"seeded ({seed})"
         parity = Parity(inputs=inputs_from, samples=figures["samples"], outputs=figures["outputs"])
-        bounds = [ParityGate(metric="cosine", min=min_cosine)]
-        bounds += [ParityGate(metric="snr_db", min=min_snr)] if min_snr is not None else []
-        found += gates.judge_parity(parity, bounds)
+        found += gates.judge_parity(parity, project.gates.parity)
         if as_json:
             click.echo(parity.model_dump_json(indent=2))
         else:

@@ -16,22 +16,26 @@ from qnnci.findings import Finding, ranked, worst
 from qnnci.flags import graph_name, parse_input
 from qnnci.gates import failed
 from qnnci.model.source import Source, default_cache, fetch
-from qnnci.project import FailOn, Graph
+from qnnci.project import FailOn, Graph, Project
 from qnnci.project_file import validate
 from qnnci.report.terminal import console, show_findings
 from qnnci.toolchain.pool import Limit, Worker, machine_mb
 
 
-def one_graph(source: str, inputs: Sequence[str], **settings: Any) -> Graph:
-    """Return the graph of a model named on the command line, validated as a project's would be.
+def one_model(source: str, inputs: Sequence[str], *, simplify: bool = True, **settings: Any) -> Project:
+    """Return a project of one model that is named on the command line; `settings` are the project's own keys.
 
     Raises:
-        UsageError: inputs that do not hold.
+        UsageError: inputs or settings that do not hold.
 
     """
     name = graph_name(source)
-    graph = {"source": source, "inputs": dict(map(parse_input, inputs)), **settings}
-    return validate({"name": name, "socs": ["SM8750"], "graphs": {name: graph}}, "flags").graphs[name]
+    graph = {"source": source, "inputs": dict(map(parse_input, inputs)), "simplify": simplify}
+    return validate({"name": name, "socs": ["SM8750"], "graphs": {name: graph}, **settings}, "flags")
+
+
+def only_graph(project: Project) -> Graph:
+    return next(iter(project.graphs.values()))
 
 
 def fetched(source: str) -> Source:
@@ -42,7 +46,7 @@ def check(model: str, inputs: Sequence[str], fail_on: str, *, as_json: bool) -> 
     """Print findings about a graph as it came; weights are not read."""
     from qnnci.model.check import check as run
 
-    found = run(fetched(model).path, inputs=one_graph(model, inputs).inputs)
+    found = run(fetched(model).path, inputs=only_graph(one_model(model, inputs)).inputs)
     _print(found, as_json=as_json)
     if not found and not as_json:
         click.echo("nothing stands between this model and the HTP, as far as it can be known without compiling")
@@ -51,7 +55,7 @@ def check(model: str, inputs: Sequence[str], fail_on: str, *, as_json: bool) -> 
 
 def prepare(model: str, output: Path, inputs: Sequence[str], *, simplify: bool) -> ExitCode:
     """Write `prepared.onnx` into a folder, in a child process as a build does."""
-    graph = one_graph(model, inputs, simplify=simplify)
+    graph = only_graph(one_model(model, inputs, simplify=simplify))
     source = fetched(model)
     worker = Worker()
     try:
