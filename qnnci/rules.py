@@ -297,9 +297,7 @@ _CATALOGUE = (
 RULES: dict[str, Rule] = {rule.id: rule for rule in _CATALOGUE}
 
 
-def finding(
-    rule: str, message: str, *, severity: Severity | None = None, hint: str = "", **where: Any
-) -> Finding:
+def finding(rule: str, message: str, *, severity: Severity | None = None, hint: str = "", **where: Any) -> Finding:
     """A finding of a catalogued rule, with its default severity and hint unless they are given."""
     entry = RULES[rule]
     return Finding(rule, severity or entry.severity, message, hint or entry.todo, **where)

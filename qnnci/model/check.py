@@ -75,24 +75,14 @@ def _check(path: Path, inputs: Mapping[str, Input]) -> list[Finding]:
     found += lost + _port_types(model.graph) + int64_ports(model.graph)
     folded = fold(model, where)
     found += loose + _static(model.graph, folded, loose=bool(loose))
-    return (
-        found
-        + _ops(model.graph, folded)
-        + _ranks(model.graph, folded)
-        + _parameters(model)
-        + _masks(model.graph)
-    )
+    return found + _ops(model.graph, folded) + _ranks(model.graph, folded) + _parameters(model) + _masks(model.graph)
 
 
 def _once(found: Iterable[Finding]) -> list[Finding]:
     """Drop what is said of the size of an op's output where the op itself is refused."""
     found = list(found)
     refused = {each.node for each in found if each.rule in {"unsupported-op", "dynamic-quantize"}}
-    return [
-        each
-        for each in found
-        if each.rule not in {"dynamic-dim", "bad-shape"} or each.node not in refused - {""}
-    ]
+    return [each for each in found if each.rule not in {"dynamic-dim", "bad-shape"} or each.node not in refused - {""}]
 
 
 def _versions(model: Any) -> list[Finding]:
@@ -124,11 +114,7 @@ def _static(graph: Any, folded: Folded, *, loose: bool) -> list[Finding]:
     flow = static.control_flow(graph)
     if loose:
         unsure = "; it may fold once the inputs are fixed"
-        return [
-            replace(each, message=each.message + unsure, severity="warning")
-            for each, by_value in flow
-            if by_value
-        ]
+        return [replace(each, message=each.message + unsure, severity="warning") for each, by_value in flow if by_value]
     return [each for each, _ in flow] + static.refusals(folded) or static.openings(graph, folded)
 
 
@@ -139,7 +125,7 @@ def _ops(graph: Any, folded: Folded) -> list[Finding]:
         kinds[node.op_type if is_onnx(node) else f"{node.domain}.{node.op_type}"].append(node)
     found = []
     for kind, nodes in kinds.items():
-        node, count = label(nodes[0]), f" ({len(nodes)} nodes)" if len(nodes) > 1 else ""
+        node, count = label(nodes[0]), _count(nodes)
         if hint := ops.UNSUPPORTED.get(kind):
             found.append(finding("unsupported-op", f"HTP has no {kind}{count}", hint=hint, node=node))
         elif kind in ops.DYNAMIC_QUANTIZE:
@@ -148,9 +134,13 @@ def _ops(graph: Any, folded: Folded) -> list[Finding]:
             found.append(finding("costly-op", f"{kind} is slow on HTP{count}: {why}", node=node))
     volumes = [node for node in kinds["Conv"] if _rank(folded, node.input[0]) > 4]  # noqa: PLR2004 - batch, channels, two axes
     if volumes:
-        message = f"Conv over three axes is slow on HTP ({len(volumes)} nodes)"
+        message = f"Conv over three axes is slow on HTP{_count(volumes)}"
         found.append(finding("costly-op", message, node=label(volumes[0])))
     return found
+
+
+def _count(nodes: list[Any]) -> str:
+    return f" ({len(nodes)} nodes)" if len(nodes) > 1 else ""
 
 
 def _rank(folded: Folded, name: str) -> int:
@@ -192,11 +182,7 @@ def _parameters(model: Any) -> list[Finding]:
         size += min(tensor_bytes(tensor), 2 * elements(tensor))
     if size <= MAX_FP16_BYTES:
         return []
-    return [
-        finding(
-            "too-many-parameters", f"{count / 1e9:.1f} billion parameters are {size / 1e9:.1f} GB in fp16"
-        )
-    ]
+    return [finding("too-many-parameters", f"{count / 1e9:.1f} billion parameters are {size / 1e9:.1f} GB in fp16")]
 
 
 def _masks(graph: Any) -> list[Finding]:

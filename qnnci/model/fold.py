@@ -85,7 +85,11 @@ def _forward(model: Any, known: Folded) -> Iterator[Any]:
             _learn(known, tensor)
             continue
         if is_onnx(node, "If") and (decided := known.values.get(node.input[0])) is not None:
-            ahead.extendleft(reversed(_branch(graph, node, taken=bool(decided.any()))))
+            body = _body(node, taken=bool(decided.any()))
+            for tensor in body.initializer:
+                graph.initializer.append(tensor)
+                _learn(known, tensor)
+            ahead.extendleft(reversed(_opened(node, body)))
             continue
         types, why = inference.types(node, known.types, known.values)
         values = inference.value(node, known.types, types, known.values)
@@ -126,11 +130,13 @@ def _stored(node: Any) -> Any:
     return tensor
 
 
-def _branch(graph: Any, node: Any, *, taken: bool) -> list[Any]:
-    """Return the nodes of the branch that an `If` takes, making its outputs; its initializers join the graph."""
+def _body(node: Any, *, taken: bool) -> Any:
     name = "then_branch" if taken else "else_branch"
-    body = next(attribute.g for attribute in node.attribute if attribute.name == name)
-    graph.initializer.extend(body.initializer)
+    return next(attribute.g for attribute in node.attribute if attribute.name == name)
+
+
+def _opened(node: Any, body: Any) -> list[Any]:
+    """Return the nodes of the body that an `If` takes, made to give the outputs of the `If`."""
     nodes = list(body.node)
     made = {output for inner in nodes for output in inner.output}
     names: dict[str, str] = {}

@@ -62,13 +62,9 @@ def load(path: Path) -> Any:
     try:
         data = path.read_bytes()
     except IsADirectoryError as error:
-        raise UsageError(
-            "is a folder, not an ONNX file", where=where, hint="name the .onnx file in it"
-        ) from error
+        raise UsageError("is a folder, not an ONNX file", where=where, hint="name the .onnx file in it") from error
     except OSError as error:
-        raise UsageError(
-            f"cannot read the model: {error.strerror}", where=where, hint="check the path"
-        ) from error
+        raise UsageError(f"cannot read the model: {error.strerror}", where=where, hint="check the path") from error
     if not data:
         raise UsageError("the file is empty", where=where, hint="download or export the model again")
     for magic, (what, hint) in _MAGIC.items():

@@ -72,9 +72,7 @@ class Inference:
             return {}, str(error)
         return {name: kind for name, kind in types.items() if kind.WhichOneof("value")}, ""
 
-    def _by_ort(
-        self, node: Any, inputs: Mapping[str, Any], constants: Mapping[str, Any]
-    ) -> tuple[dict[str, Any], str]:
+    def _by_ort(self, node: Any, inputs: Mapping[str, Any], constants: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
         """Ask ONNX Runtime, which knows its own operators, by a model of this one node."""
         options = ort.SessionOptions()
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
@@ -82,9 +80,7 @@ class Inference:
         options.intra_op_num_threads = 1
         try:
             alone = self._alone(node, inputs, constants)
-            session = ort.InferenceSession(
-                alone, options, providers=["CPUExecutionProvider"], enable_fallback=0
-            )
+            session = ort.InferenceSession(alone, options, providers=["CPUExecutionProvider"], enable_fallback=0)
             found = {value.name: _from_ort(value) for value in session.get_outputs()}
         except Exception as error:  # noqa: BLE001 - as above
             return {}, str(error)
@@ -128,9 +124,7 @@ class Inference:
         except Exception:  # noqa: BLE001 - what the reference cannot compute is not a constant
             return {}
         made = dict(zip(shapes, results, strict=True))
-        return (
-            made if all(_fits(types.get(name), shapes[name], array) for name, array in made.items()) else {}
-        )
+        return made if all(_fits(types.get(name), shapes[name], array) for name, array in made.items()) else {}
 
     @staticmethod
     def _feed(

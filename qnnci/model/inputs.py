@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,9 +32,7 @@ _SYMBOL = re.compile(r"[A-Za-z_]\w*")  # `?` and `-1` stand for several differen
 _INT64, _INT32 = onnx.TensorProto.INT64, onnx.TensorProto.INT32
 
 
-def fix_inputs(
-    model: Any, inputs: Mapping[str, Input], where: str
-) -> tuple[dict[str, NDArray[Any]], list[Finding]]:
+def fix_inputs(model: Any, inputs: Mapping[str, Input], where: str) -> tuple[dict[str, NDArray[Any]], list[Finding]]:
     """Fix inputs in place; give the constants that were put in, and what is left dynamic or contradicts the graph.
 
     A symbol that one input's shape decides (`batch`) holds for the other inputs too.
@@ -64,7 +63,9 @@ def fix_inputs(
             dims = _aligned(dims, array.shape)
         shape = [dim for dim in dims or () if isinstance(dim, int)]
         if dims is None or len(shape) < len(dims):
-            findings.append(_dynamic(name, dims))
+            found = _dynamic(name, dims)
+            whole = "give its value as a nested list of its whole shape"
+            findings.append(found if array is None else replace(found, hint=whole))
         elif array is not None:
             constants[name] = _broadcast(name, array, tuple(shape), where)
             graph.initializer.append(onnx.numpy_helper.from_array(constants[name], name))
@@ -114,11 +115,7 @@ def _contradiction(name: str, dims: tuple[Dim, ...] | None, shape: tuple[int, ..
 def _dynamic(name: str, dims: tuple[Dim, ...] | None) -> Finding:
     if dims is None:
         return finding("dynamic-dim", f"the graph gives no shape for input {name}")
-    loose = [
-        f"{index} ({dim})" if dim else str(index)
-        for index, dim in enumerate(dims)
-        if not isinstance(dim, int)
-    ]
+    loose = [f"{index} ({dim})" if dim else str(index) for index, dim in enumerate(dims) if not isinstance(dim, int)]
     which = f"dimension {loose[0]} is" if len(loose) == 1 else f"dimensions {', '.join(loose)} are"
     example = ", ".join("…" if not isinstance(dim, int) else str(dim) for dim in dims)
     return finding(
@@ -142,16 +139,14 @@ def _constant(value: Any, given: object, where: str) -> NDArray[Any]:
     with np.errstate(all="ignore"):
         cast = array.astype(dtype)
     if dtype.kind in "iub" and not np.array_equal(cast, array):
-        raise UsageError(
-            f"the value {given} of input {name} does not fit {dtype_name(elem)}", where=where, hint=hint
-        )
+        raise UsageError(f"the value {given} of input {name} does not fit {dtype_name(elem)}", where=where, hint=hint)
     return cast
 
 
 def _aligned(dims: tuple[Dim, ...], shape: tuple[int, ...]) -> tuple[Dim, ...]:
     """Let a constant's own shape decide dimensions that the graph leaves open, aligned at the last axis."""
     own = (None,) * (len(dims) - len(shape)) + shape
-    return tuple(dim if isinstance(dim, int) else size for dim, size in zip(dims, own, strict=False))
+    return tuple(dim if isinstance(dim, int) or not size else size for dim, size in zip(dims, own, strict=False))
 
 
 def _broadcast(name: str, array: NDArray[Any], shape: tuple[int, ...], where: str) -> NDArray[Any]:
@@ -198,9 +193,7 @@ def narrow_ports(model: Any) -> None:
 
 
 def _is_int64(value: Any) -> bool:
-    return bool(
-        value.type.WhichOneof("value") == "tensor_type" and value.type.tensor_type.elem_type == _INT64
-    )
+    return bool(value.type.WhichOneof("value") == "tensor_type" and value.type.tensor_type.elem_type == _INT64)
 
 
 def _cast(source: str, target: str, elem: int) -> Any:

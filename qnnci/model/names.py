@@ -52,9 +52,7 @@ def sort_nodes(graph: Any, where: str) -> bool:
     for index, node in enumerate(nodes):
         for name in node.output:
             if name in given or (name and maker.setdefault(name, index) != index):
-                raise UsageError(
-                    f"broken graph: {name!r} is made twice", where=where, hint="export the model again"
-                )
+                raise UsageError(f"broken graph: {name!r} is made twice", where=where, hint="export the model again")
     waits = [{maker[name] for name in reads(node) if name in maker} for node in nodes]
     for node in nodes:
         if lost := sorted(reads(node) - given - maker.keys()):
@@ -65,9 +63,7 @@ def sort_nodes(graph: Any, where: str) -> bool:
         raise UsageError(message, where=where, hint="export the model again")
     order = _order(waits)
     if len(order) < len(nodes):
-        raise UsageError(
-            "broken graph: its nodes need each other in a circle", where=where, hint="export it again"
-        )
+        raise UsageError("broken graph: its nodes need each other in a circle", where=where, hint="export it again")
     if order == sorted(order):
         return False
     del graph.node[:]

@@ -31,13 +31,9 @@ UNSUPPORTED: dict[str, str] = {
         ("CenterCropPad", "Col2Im", "ReverseSequence", "Scatter", "RNN", "SoftmaxCrossEntropyLoss"), _PARTS
     ),
     **dict.fromkeys(("ConcatFromSequence", "SequenceAt", "SequenceConstruct", "SequenceEmpty"), _SEQUENCE),
-    **dict.fromkeys(
-        ("SequenceErase", "SequenceInsert", "SequenceLength", "SequenceMap", "SplitToSequence"), _SEQUENCE
-    ),
+    **dict.fromkeys(("SequenceErase", "SequenceInsert", "SequenceLength", "SequenceMap", "SplitToSequence"), _SEQUENCE),
     **dict.fromkeys(("Optional", "OptionalGetElement", "OptionalHasElement"), _SEQUENCE),
-    **dict.fromkeys(
-        ("RegexFullMatch", "StringConcat", "StringNormalizer", "StringSplit", "TfIdfVectorizer"), _TEXT
-    ),
+    **dict.fromkeys(("RegexFullMatch", "StringConcat", "StringNormalizer", "StringSplit", "TfIdfVectorizer"), _TEXT),
     **dict.fromkeys(("Multinomial", "RandomNormal", "RandomUniform"), _DRAW),
     **dict.fromkeys(("DFT", "ImageDecoder", "MelWeightMatrix"), _BEFORE),
     "QLinearConv": _QOPERATOR,
@@ -73,9 +69,7 @@ COSTLY: dict[str, str] = {
         "it reads or writes element by element",
     ),
     **dict.fromkeys(("GridSample", "RoiAlign"), "it reads memory at random"),
-    **dict.fromkeys(
-        ("NonMaxSuppression", "NonZero", "TopK"), "it sorts or searches, which vectors do not speed up"
-    ),
+    **dict.fromkeys(("NonMaxSuppression", "NonZero", "TopK"), "it sorts or searches, which vectors do not speed up"),
     **dict.fromkeys(("CumSum", "STFT"), "it has no fast kernel"),
 }
 

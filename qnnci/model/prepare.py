@@ -87,9 +87,7 @@ def _modern(model: Any, *, large: bool) -> tuple[Any, list[Finding]]:
             raise ValueError("it is too large to be converted")  # noqa: TRY301 - told as any other reason
         lifted = onnx.version_converter.convert_version(model, OLDEST_OPSET)
     except Exception as error:  # noqa: BLE001 - C++ errors of several classes
-        return model, [
-            finding("old-opset", f"opset {version} could not be lifted to {OLDEST_OPSET}: {error}")
-        ]
+        return model, [finding("old-opset", f"opset {version} could not be lifted to {OLDEST_OPSET}: {error}")]
     return lifted, [finding("old-opset", f"opset {version} was lifted to {OLDEST_OPSET}")]
 
 

@@ -43,9 +43,7 @@ def differences(
         session = _session(source)
     except Exception as error:
         hint = "export the model again, or with an older opset if this one is newer than ONNX Runtime"
-        raise UsageError(
-            f"ONNX Runtime does not load the model: {_short(error)}", where=where, hint=hint
-        ) from error
+        raise UsageError(f"ONNX Runtime does not load the model: {_short(error)}", where=where, hint=hint) from error
     try:
         want = _run(session, feed, constants)
     except Exception as error:  # noqa: BLE001 - whatever ONNX Runtime raises

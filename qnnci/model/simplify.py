@@ -68,6 +68,5 @@ def _give_back(simple: Any, model: Any) -> None:
 
 def _ports(graph: Any) -> list[list[Any]]:
     return [
-        [(value.name, port(value.name, value.type).dtype) for value in side]
-        for side in (graph.input, graph.output)
+        [(value.name, port(value.name, value.type).dtype) for value in side] for side in (graph.input, graph.output)
     ]
