@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping, Sequence
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,7 @@ class Spec:
     name: str
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
+
 
 _RAW = np.dtype("V1")  # bytes of a .raw file, until an input's own dtype and shape are known
 
@@ -64,7 +67,7 @@ def load(path: Path, specs: Sequence[Spec], *, count: int) -> list[Arrays]:
 def _samples(path: Path) -> list[Path]:
     if not path.exists():
         raise UsageError(f"there are no inputs at {path}", hint=f"give {_KINDS}")
-    if path.is_file():
+    if not path.is_dir():
         return [path]
     archives = sorted(path.glob("*.npz"))
     folders = sorted(folder for folder in path.iterdir() if folder.is_dir())
@@ -72,24 +75,39 @@ def _samples(path: Path) -> list[Path]:
 
 
 def _read(path: Path) -> Arrays:
+    if path.is_dir():
+        return {file.stem: _file(file) for file in sorted(path.iterdir()) if file.suffix in {".npy", ".raw"}}
+    if path.suffix == ".npz":
+        return _archive(path)
+    return {path.stem: _file(path)}
+
+
+def _file(path: Path) -> NDArray[Any]:
+    with _told(path, "not a numpy array"):
+        if path.suffix == ".npy":
+            with path.open("rb") as file:
+                array: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
+            return array
+        return np.frombuffer(path.read_bytes(), _RAW)
+
+
+def _archive(path: Path) -> Arrays:
+    with _told(path, "not an archive of numpy arrays"), zipfile.ZipFile(path) as archive:
+        arrays = {}
+        for name in archive.namelist():
+            with archive.open(name) as file:
+                arrays[name.removesuffix(".npy")] = np.lib.format.read_array(file, allow_pickle=False)
+        return arrays
+
+
+@contextmanager
+def _told(path: Path, problem: str) -> Iterator[None]:
     try:
-        if path.suffix == ".npz":
-            with np.load(path, allow_pickle=False) as archive:
-                return dict(archive)
-        if path.is_file():
-            return {path.stem: _array(path)}
-        return {file.stem: _array(file) for file in sorted(path.iterdir()) if file.suffix in {".npy", ".raw"}}
-    except (OSError, ValueError, EOFError) as error:
-        raise UsageError(f"cannot read inputs: {error}", where=str(path)) from error
-    except Exception as error:  # numpy lets zipfile's and zlib's own errors through
-        raise UsageError(f"not a numpy archive: {error}", where=str(path)) from error
-
-
-def _array(path: Path) -> NDArray[Any]:
-    if path.suffix == ".npy":
-        array: NDArray[Any] = np.load(path, allow_pickle=False)
-        return array
-    return np.frombuffer(path.read_bytes(), _RAW)
+        yield
+    except OSError as error:
+        raise UsageError(f"cannot read it: {error.strerror or error}", where=str(path)) from error
+    except Exception as error:  # numpy lets through what zipfile, zlib and the allocator raise
+        raise UsageError(f"{problem}: {error}", where=str(path), hint=f"give {_KINDS}") from error
 
 
 def _rows(arrays: Arrays, specs: Sequence[Spec], where: Path) -> list[Arrays]:
@@ -124,7 +142,12 @@ def _column(array: NDArray[Any], spec: Spec, where: Path) -> list[NDArray[Any]]:
     if not np.can_cast(array.dtype, spec.dtype, "same_kind"):
         message = f"{spec.name} is {array.dtype}, the graph wants {spec.dtype}"
         raise UsageError(message, where=str(where), hint="save the array with the graph's dtype")
-    return list(array.astype(spec.dtype))
+    with np.errstate(over="ignore"):  # what is too large for float32 becomes inf, and that is told of the outputs
+        typed = array.astype(spec.dtype)
+    if np.issubdtype(spec.dtype, np.integer) and not np.array_equal(typed, array):
+        message = f"{spec.name} holds {array.max()} or {array.min()}, which {spec.dtype} does not"
+        raise UsageError(message, where=str(where), hint="feed values that the graph's own dtype can hold")
+    return list(typed)
 
 
 def _from_raw(array: NDArray[Any], spec: Spec, where: Path) -> NDArray[Any]:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-_TINY = 1e-12
+_TINY = 1e-12  # values below are nothing: they stand for zero
+_NEAR = 1e-8  # what may stand where zero is wanted
+_MOST_DB = 200.0
+_LARGEST = sys.float_info.max  # JSON has no infinity
 
 
 @dataclass(frozen=True, slots=True)
 class Distance:
     """Figures of one output over all samples. None where a figure means nothing (empty, or not finite).
 
-    cosine: of the flattened values, -1 to 1. snr_db: signal to noise in dB, capped at 200 for equal values.
+    cosine: of the flattened values, -1 to 1. snr_db: signal to noise in dB, -200 to 200, which equal values have.
     max_abs: largest absolute difference. max_rel: that difference over the largest absolute wanted value.
     """
 
@@ -31,29 +35,45 @@ def distance(want: NDArray[Any], got: NDArray[Any]) -> Distance:
     if want.size == 0 or not (finite(want) and finite(got)):
         return Distance(None, None, None, None)
     a, b = want.astype(np.float64).ravel(), got.astype(np.float64).ravel()
+    # Squares of the largest and smallest doubles leave their range: a power of two on everything changes no figure.
+    exponent = int(np.frexp(max(_peak(a), _peak(b)))[1])
+    a, b = np.ldexp(a, -exponent), np.ldexp(b, -exponent)
+    tiny, near = _ldexp(_TINY, -exponent), _ldexp(_NEAR, -exponent)
     noise = b - a
-    max_abs = float(np.abs(noise).max())
-    peak = float(np.abs(a).max())
+    lost = _peak(noise)
     return Distance(
-        cosine=_cosine(a, b),
-        snr_db=_snr(a, noise),
-        max_abs=max_abs,
-        max_rel=max_abs / max(peak, _TINY),
+        cosine=_cosine(a, b) if min(_peak(a), _peak(b)) > tiny else float(lost <= near),
+        snr_db=_snr(max(_power(a), tiny * tiny), _power(noise)),
+        max_abs=_ldexp(lost, exponent),
+        max_rel=min(lost / max(_peak(a), tiny), _LARGEST),
     )
 
 
+def _peak(values: NDArray[Any]) -> float:
+    return float(np.abs(values).max())
+
+
+def _power(values: NDArray[Any]) -> float:
+    return float(np.dot(values, values))
+
+
+def _ldexp(value: float, exponent: int) -> float:
+    try:
+        return math.ldexp(value, exponent)
+    except OverflowError:
+        return _LARGEST
+
+
 def _cosine(a: NDArray[Any], b: NDArray[Any]) -> float:
-    norm = float(np.linalg.norm(a) * np.linalg.norm(b))
-    if norm < _TINY**2:  # a zero vector is like another zero vector and like nothing else
-        return 1.0 if np.allclose(a, b) else 0.0
-    return float(np.clip(np.dot(a, b) / norm, -1.0, 1.0))
+    return float(np.clip(np.dot(a / np.linalg.norm(a), b / np.linalg.norm(b)), -1.0, 1.0))
 
 
-def _snr(signal: NDArray[Any], noise: NDArray[Any]) -> float:
-    power, lost = float(np.dot(signal, signal)), float(np.dot(noise, noise))
-    if lost == 0:
-        return 200.0
-    return max(-200.0, min(200.0, 10 * math.log10(max(power, _TINY**2) / lost)))
+def _snr(signal: float, noise: float) -> float:
+    if not noise:
+        return _MOST_DB
+    if not signal:
+        return -_MOST_DB
+    return max(-_MOST_DB, min(_MOST_DB, 10 * (math.log10(signal) - math.log10(noise))))
 
 
 def finite(array: NDArray[Any]) -> bool:
