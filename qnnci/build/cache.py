@@ -29,8 +29,11 @@ class Record:
 
 def key_of(**parts: Any) -> str:
     """One digest over everything that decides a stage's result: inputs, options, tool versions and qnnci's own code."""
-    text = json.dumps({**parts, "tools": tool_versions(), "code": _code()}, sort_keys=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()
+    return _digest({**parts, "tools": tool_versions(), "code": _code()})
+
+
+def _digest(data: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(data, sort_keys=True, default=str).encode()).hexdigest()
 
 
 @cache
@@ -59,20 +62,26 @@ def _code() -> str:
 
 def load(folder: Path, stage: str, key: str) -> Record | None:
     """The record of a stage that was done with this very key and whose files are untouched."""
+    kept = _kept(folder, stage)
+    if kept.get("key") != key or not all(_same(folder / name, seen) for name, seen in kept["files"].items()):
+        return None
+    return Record(
+        data=kept["data"],
+        findings=tuple(Finding.from_json(each) for each in kept["findings"]),
+        files={name: seen["sha256"] for name, seen in kept["files"].items()},
+        seconds=kept["seconds"],
+        peak_mb=kept["peak_mb"],
+        cached=True,
+    )
+
+
+def _kept(folder: Path, stage: str) -> dict[str, Any]:
+    """The record as `save` wrote it; empty where there is none, or one that anything else wrote or damaged."""
     try:
         kept = json.loads(_path(folder, stage).read_bytes())
-        if kept["key"] != key or not all(_same(folder / name, seen) for name, seen in kept["files"].items()):
-            return None
-        return Record(
-            data=kept["data"],
-            findings=tuple(Finding.from_json(each) for each in kept["findings"]),
-            files={name: seen["sha256"] for name, seen in kept["files"].items()},
-            seconds=kept["seconds"],
-            peak_mb=kept["peak_mb"],
-            cached=True,
-        )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):  # no record, or not one of ours: do the stage
-        return None
+        return kept if kept.pop("digest") == _digest(kept) else {}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return {}
 
 
 def save(folder: Path, stage: str, key: str, record: Record) -> Record:
@@ -87,20 +96,15 @@ def save(folder: Path, stage: str, key: str, record: Record) -> Record:
         "peak_mb": record.peak_mb,
     }
     _remove_stale(folder, stage, set(record.files))
-    write_json(_path(folder, stage), kept)
+    write_json(_path(folder, stage), {**kept, "digest": _digest(kept)})
     digests = {name: str(each["sha256"]) for name, each in seen.items()}
     return Record(record.data, record.findings, digests, record.seconds, record.peak_mb)
 
 
 def _remove_stale(folder: Path, stage: str, current: set[str]) -> None:
     """Files that this stage made earlier under other names, such as another precision's binary."""
-    try:
-        earlier = json.loads(_path(folder, stage).read_bytes())["files"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return
-    for name in set(earlier) - current:
-        if Path(name).name == name:
-            (folder / name).unlink(missing_ok=True)
+    for name in set(_kept(folder, stage).get("files", ())) - current:
+        (folder / name).unlink(missing_ok=True)
 
 
 def _path(folder: Path, stage: str) -> Path:
@@ -113,7 +117,10 @@ def _seen(path: Path) -> dict[str, Any]:
 
 
 def _same(path: Path, seen: dict[str, Any]) -> bool:
-    stat = path.stat()
-    if stat.st_size != seen["bytes"]:
+    try:
+        stat = path.stat()
+        if stat.st_size != seen["bytes"]:
+            return False
+        return bool(stat.st_mtime_ns == seen["mtime_ns"] or sha256(path) == seen["sha256"])
+    except OSError:  # gone, or no longer ours to read
         return False
-    return stat.st_mtime_ns == seen["mtime_ns"] or sha256(path) == seen["sha256"]
