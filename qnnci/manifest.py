@@ -160,7 +160,9 @@ def load(path: Path) -> Manifest:
         raise UsageError(f"cannot read {path}: {error.strerror}") from error
     except ValidationError as error:
         first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        said = f"{place}: {first['msg']}" if place else first["msg"]
         raise UsageError(
-            f"{path} is not a manifest of version 1: {'.'.join(map(str, first['loc']))}: {first['msg']}",
+            f"{path} is not a manifest of version 1: {said}",
             hint="make it again with `qnnci build`",
         ) from error

@@ -51,7 +51,8 @@ def _line_findings(line: str, nodes: Collection[str]) -> Iterator[Finding]:
     if _UNSUPPORTED in line:
         for name, kind in _NODE.findall(line):
             node = original(name, nodes)
-            yield finding("cpu-fallback", f"{kind} node {node!r} is not supported by the QNN compiler", node=node)
+            which = f"{kind} node {node!r}" if node else f"an unnamed {kind} node"
+            yield finding("cpu-fallback", f"{which} is not supported by the QNN compiler", node=node)
     elif match := next((found for pattern in _TCM if (found := pattern.search(line))), None):
         yield _too_wide(match.groupdict(), nodes)
 

@@ -76,7 +76,7 @@ class Worker:
         if "error" in answer:
             error = answer["error"]
             raise getattr(errors, error["kind"])(error["message"], hint=error["hint"], where=error["where"])
-        return Answer(answer.get("result"), answer.get("refused", ""), "", seconds, peak)
+        return Answer(answer.get("result"), answer.get("refused", ""), answer.get("death", ""), seconds, peak)
 
     def interrupt(self) -> None:
         """End the child from another thread; a waiting `ask` then answers with a death, and no new child starts."""

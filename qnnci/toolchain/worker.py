@@ -41,7 +41,7 @@ def _serve(request: dict[str, Any]) -> dict[str, Any]:
     except QnnciError as error:
         return {"error": {"kind": type(error).__name__, **_said(error)}, "peak_mb": peak_mb()}
     except MemoryError:
-        return {"refused": "out of memory", "peak_mb": peak_mb()}
+        return {"death": "memory", "peak_mb": peak_mb()}
     except Exception as error:  # noqa: BLE001 - ONNX Runtime raises types of its own; the log keeps the traceback
         traceback.print_exc()
         return {"refused": str(error) or type(error).__name__, "peak_mb": peak_mb()}
