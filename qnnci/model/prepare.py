@@ -12,7 +12,7 @@ from qnnci.errors import UsageError
 from qnnci.files import replacing
 from qnnci.findings import Finding, worst
 from qnnci.model import static, weights
-from qnnci.model.fold import fold
+from qnnci.model.fold import Folded, fold
 from qnnci.model.graph import broken_graphs, inlined, load, opset
 from qnnci.model.inputs import fix_inputs, int64_ports, narrow_ports
 from qnnci.model.ops import OLDEST_OPSET
@@ -55,16 +55,20 @@ def _prepare(source: Path, out_dir: Path, inputs: Mapping[str, Input], *, simpli
     found += [flow for flow, _ in static.control_flow(model.graph)] + static.refusals(folded)
     if worst(found) == "error":
         return found
-    if simplify:
-        model, folded, findings = run_onnxsim(model, folded, where)
-        found += findings
-    found += static.openings(model.graph, folded)
-    if worst(found) != "error" and not large:
+
+    def wrong(graph: Any, known: Folded) -> list[Finding]:
+        loose = static.openings(graph.graph, known)
         ranges = {name: given.range for name, given in inputs.items() if given.range}
-        found += differences(original, model, constants, ranges, where)
-    if worst(found) != "error":
-        _save(model, source.parent, out_dir, large=large)
-    return found
+        return loose or ([] if large else differences(original, graph, constants, ranges, where))
+
+    result, known, findings = run_onnxsim(model, folded, where) if simplify else (model, folded, [])
+    problems = wrong(result, known)
+    if problems and result is not model and not (again := wrong(model, folded)):
+        findings = [finding("simplify-failed", f"onnxsim's graph is left out: {problems[0].message}")]
+        result, problems = model, again
+    if not problems:
+        _save(result, source.parent, out_dir, large=large)
+    return found + findings + problems
 
 
 def _take_weights(model: Any, source: Path) -> bool:
