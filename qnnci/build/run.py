@@ -334,5 +334,7 @@ class _Run:
             parity=state.parity,
             passed=not gates.failed(found, self.project.fail_on),
         )
+        for stale in set(self._folder(target).glob("*.json")) - {self._folder(target) / f"{target.stem}.json"}:
+            stale.unlink()  # of another precision, whose binary is gone too
         write_json(self._folder(target) / f"{target.stem}.json", entry.model_dump(mode="json"))
         return entry

@@ -67,3 +67,27 @@ def with_external_weights(path: Path) -> Path:
     model = onnx.load(str(cnn(path)))
     onnx.save(model, str(path), save_as_external_data=True, location=f"{path.name}.data", size_threshold=0)
     return path
+
+
+def quantized(path: Path) -> Path:
+    """A MatMul in QDQ form, 8 bits throughout: compiles for every chip."""
+
+    def qdq(name: str, out: str) -> list:
+        return [
+            helper.make_node("QuantizeLinear", [name, "scale", "zero"], [f"{name}_q"], name=f"quantize_{name}"),
+            helper.make_node("DequantizeLinear", [f"{name}_q", "scale", "zero"], [out], name=f"dequantize_{name}"),
+        ]
+
+    nodes = [
+        *qdq("x", "x_f"),
+        helper.make_node("DequantizeLinear", ["w", "scale", "zero"], ["w_f"], name="dequantize_w"),
+        helper.make_node("MatMul", ["x_f", "w_f"], ["m"], name="matmul"),
+        *qdq("m", "y"),
+    ]
+    rng = np.random.default_rng(2)
+    weights = {
+        "scale": np.array(0.05, np.float32),
+        "zero": np.array(128, np.uint8),
+        "w": rng.integers(100, 156, (16, 16)).astype(np.uint8),
+    }
+    return save(path, nodes, {"x": [1, 16]}, {"y": [1, 16]}, weights)

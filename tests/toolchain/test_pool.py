@@ -49,7 +49,12 @@ def test_any_other_error_is_an_answer_and_its_traceback_stands_in_the_log(worker
 
 @pytest.mark.parametrize(
     ("chore", "death"),
-    [("abort", "SIGABRT (134)"), ("segfault", "SIGSEGV (139)"), ("leave", "exit code 7"), ("be_killed", "SIGKILL (137)")],
+    [
+        ("abort", "SIGABRT (134)"),
+        ("segfault", "SIGSEGV (139)"),
+        ("leave", "exit code 7"),
+        ("be_killed", "SIGKILL (137)"),
+    ],
 )
 def test_a_crash_costs_one_request_only(worker, tmp_path, chore, death):
     assert worker.ask(f"chores:{chore}", {}, log=tmp_path / "log", limit=AMPLE).death == death
