@@ -1,4 +1,4 @@
-"""Makes feeds/*.npz: text, rendered and normalised as PP-OCR's own code does. Run once, with Pillow: python make_feeds.py."""
+"""Makes feeds/*.npz, once, with Pillow: text, rendered and normalised as PP-OCR's own code does."""
 
 from __future__ import annotations
 
