@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -81,9 +82,10 @@ def validate(data: dict[str, Any], where: str, lines: dict[Loc, int] | None = No
     try:
         return Project.model_validate(data)
     except ValidationError as error:
-        told = list(dict.fromkeys(_complaint(each, where, lines or {}) for each in error.errors()))
-    if len(told) > _TOLD:
-        told[_TOLD:] = [f"… and {len(told) - _TOLD} more"]
+        errors = error.errors()
+    told = list(dict.fromkeys(_complaint(each, where, lines or {}) for each in errors[:_TOLD]))
+    if len(errors) > _TOLD:
+        told.append(f"… and {len(errors) - _TOLD} more")
     raise UsageError("\n".join(told), hint="the keys are described in docs/project-file.md")
 
 
@@ -133,7 +135,7 @@ def _line(loc: Loc, lines: dict[Loc, int]) -> int:
 
 def _valid_keys(loc: Loc) -> list[str]:
     """Keys that are allowed at a place, from the JSON Schema."""
-    root = Project.model_json_schema()
+    root = _schema()
     schemas = [root]
     for part in (None, *loc):
         below: list[dict[str, Any]] = []
@@ -141,6 +143,11 @@ def _valid_keys(loc: Loc) -> list[str]:
             below += _step(schema, part)
         schemas = [each for schema in below for each in _resolved(schema, root)]
     return sorted({key for schema in schemas for key in schema.get("properties", {})})
+
+
+@cache
+def _schema() -> dict[str, Any]:
+    return Project.model_json_schema()
 
 
 def _step(schema: dict[str, Any], part: str | None) -> list[dict[str, Any]]:
