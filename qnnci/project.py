@@ -37,12 +37,13 @@ def _constant(value: object) -> object:
     return value
 
 
-class Input(Model):
-    """One graph input: fixed to a shape, or folded to a constant."""
+Shape = tuple[Annotated[int, Field(ge=1, lt=1 << 31)], ...]
 
-    shape: tuple[Annotated[int, Field(ge=1, lt=1 << 31)], ...] | None = Field(
-        None, description="Every dimension, fixed."
-    )
+
+class Input(Model):
+    """One graph input: fixed to a shape, or folded to a constant. A list is a shape."""
+
+    shape: Shape | None = Field(None, description="Every dimension, fixed.")
     value: Annotated[bool | int | float | list[Any] | None, BeforeValidator(_constant)] = Field(
         None, description="A constant: the input disappears and its value is folded into the graph."
     )
@@ -64,11 +65,11 @@ def _input(value: object) -> object:
 
 
 class PrecisionMap(Model):
-    """A precision for all chips, with exceptions by SoC name or dsp arch (the SoC wins)."""
+    """A precision for all chips, or a default with exceptions by SoC name or dsp arch (the SoC wins)."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
     __pydantic_extra__: dict[str, Precision]
-    default: Precision = "fp16"
+    default: Precision = Field("fp16", description="For every chip that is not named.")
 
     def for_soc(self, soc: Soc) -> Precision:
         given = {_soc_or_arch(key): value for key, value in (self.__pydantic_extra__ or {}).items()}
@@ -111,18 +112,20 @@ def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-SocName = Annotated[str, BeforeValidator(_soc), Field(examples=["SM8750"])]
-SocNames = Annotated[tuple[SocName, ...], AfterValidator(_distinct), Field(min_length=1)]
-Inputs = dict[str, Annotated[Input, BeforeValidator(_input)]]
+# What a file may say in short is in the JSON Schema too, so that editors take it.
+SocName = Annotated[str, BeforeValidator(_soc, json_schema_input_type=str | int), Field(examples=["SM8750"])]
+SocNames = Annotated[tuple[SocName, ...], Field(min_length=1), AfterValidator(_distinct)]
+Inputs = dict[str, Annotated[Input, BeforeValidator(_input, json_schema_input_type=Shape | Input)]]
+Precisions = Annotated[PrecisionMap, BeforeValidator(_precision, json_schema_input_type=Precision | PrecisionMap)]
 
 
 class ParityGate(Model):
     """A bound on one figure of the comparison with the original on the CPU."""
 
-    metric: Metric = "cosine"
-    min: FiniteFloat | None = None
-    max: FiniteFloat | None = None
-    severity: FailSeverity = "error"
+    metric: Metric = Field("cosine", description="Which figure, of each output over all samples.")
+    min: FiniteFloat | None = Field(None, description="Lower bound.")
+    max: FiniteFloat | None = Field(None, description="Upper bound, instead of a lower one.")
+    severity: FailSeverity = Field("error", description="How bad it is to miss it.")
 
     @model_validator(mode="after")
     def _bounded(self) -> ParityGate:
@@ -137,48 +140,61 @@ FailSeverity = Literal["error", "warning", "notice"]
 class MaxGate(Model):
     """An upper bound, and how bad it is to exceed it."""
 
-    max: Annotated[int, Field(ge=0, lt=1 << 53)]
-    severity: FailSeverity = "error"
+    max: Annotated[int, Field(ge=0, lt=1 << 53)] = Field(description="Upper bound.")
+    severity: FailSeverity = Field("error", description="How bad it is to exceed it.")
 
 
 def _gate_list(value: object) -> object:
     return value if isinstance(value, (list, tuple)) else [value]
 
 
+ParityGates = Annotated[
+    tuple[ParityGate, ...],
+    BeforeValidator(_gate_list, json_schema_input_type=ParityGate | tuple[ParityGate, ...]),
+]
+
+
 class Gates(Model):
     """What must hold of every binary. Right SoC and arch, and no CPU fallback, are always demanded."""
 
-    parity: Annotated[tuple[ParityGate, ...], BeforeValidator(_gate_list)] = (ParityGate(metric="cosine", min=0.99),)
-    spill_fill_bytes: MaxGate = MaxGate(max=0, severity="warning")
-    vtcm_mb: MaxGate | None = Field(None, description="Default: what the chip has.")
-    binary_mb: MaxGate | None = None
+    parity: ParityGates = Field(
+        (ParityGate(metric="cosine", min=0.99),),
+        description="Bounds on the distance from the original: one, or a list.",
+    )
+    spill_fill_bytes: MaxGate = Field(
+        MaxGate(max=0, severity="warning"), description="What may travel between VTCM and DDR, in bytes."
+    )
+    vtcm_mb: MaxGate | None = Field(None, description="VTCM that the binary asks for. Default: what the chip has.")
+    binary_mb: MaxGate | None = Field(None, description="Size of the binary. Default: any.")
 
 
 class Compile(Model):
     """Options of the compiler."""
 
-    optimization: Literal[1, 2, 3] = 3
+    optimization: Literal[1, 2, 3] = Field(3, description="How hard the compiler tries.")
     vtcm_mb: Annotated[int, Field(ge=1, le=64)] | None = Field(None, description="Default: all that the chip has.")
 
 
 class Limits(Model):
     """Limits of one stage of one target, enforced from outside the native compiler."""
 
-    seconds: Annotated[int, Field(ge=1, le=1_000_000)] = 1800
+    seconds: Annotated[int, Field(ge=1, le=1_000_000)] = Field(1800, description="Wall time.")
     memory_mb: Annotated[int, Field(ge=64, lt=1 << 31)] | None = Field(
-        None, description="Default: nine tenths of the machine's."
+        None, description="Resident memory. Default: nine tenths of the machine's."
     )
 
 
 class Verify(Model):
     """How binaries are compared with the original. The host emulator checks numbers, not speed."""
 
-    enabled: bool = True
+    enabled: bool = Field(default=True, description="Whether binaries are run at all.")
     targets: Literal["all", "one-per-arch"] = Field("all", description="Which SoCs of a graph are run.")
-    inputs: str | None = Field(None, description="A .npz, a folder of .npy, or .raw files, instead of seeded inputs.")
+    inputs: str | None = Field(
+        None, description="A .npz, or a folder of .npz, .npy or .raw files, instead of seeded inputs."
+    )
     samples: Annotated[int, Field(ge=1, le=1000)] = Field(4, description="How many feeds at most.")
     seconds: Annotated[FiniteFloat, Field(gt=0)] = Field(20, description="No further feed is begun after this time.")
-    seed: Annotated[int, Field(ge=0, lt=1 << 32)] = 0
+    seed: Annotated[int, Field(ge=0, lt=1 << 32)] = Field(0, description="Of the inputs, where none are given.")
 
 
 class Graph(Model):
@@ -187,9 +203,9 @@ class Graph(Model):
     source: Annotated[str, Field(min_length=1)] = Field(
         description="A path, https://…, hf://org/repo/file@revision or pypi://name==version/path/in/wheel."
     )
-    sha256: Annotated[str, Field(pattern=SHA256)] | None = None
-    inputs: Inputs = {}
-    precision: Annotated[PrecisionMap, BeforeValidator(_precision)] | None = None
+    sha256: Annotated[str, Field(pattern=SHA256)] | None = Field(None, description="What the file must be.")
+    inputs: Inputs = Field({}, description="Shapes and constants by the name of the graph's input.")
+    precision: Precisions | None = Field(None, description="Default: the project's.")
     socs: SocNames | None = Field(None, description="Default: the project's.")
     simplify: bool = Field(default=True, description="Run onnxsim.")
     gates: Gates | None = Field(None, description="Default: the project's.")
@@ -199,18 +215,22 @@ class Graph(Model):
 class Project(Model):
     """A whole project file."""
 
-    name: Annotated[str, Field(pattern=NAME)]
+    name: Annotated[str, Field(pattern=NAME)] = Field(description="Name of the whole, in reports and the manifest.")
     license: str | None = Field(None, description="Licence of the model: a compiled model is the model.")
-    route: Route = "ort"
-    socs: SocNames
-    graphs: Annotated[dict[Annotated[str, Field(pattern=NAME)], Graph], Field(min_length=1)]
-    precision: Annotated[PrecisionMap, BeforeValidator(_precision)] = PrecisionMap()
+    route: Route = Field("ort", description="How graphs are compiled.")
+    socs: SocNames = Field(description="Chips, by name, alias or id: `qnnci socs` lists them.")
+    graphs: Annotated[dict[Annotated[str, Field(pattern=NAME)], Graph], Field(min_length=1)] = Field(
+        description="The ONNX files, by a name that becomes a folder and part of file names."
+    )
+    precision: Precisions = PrecisionMap()
     compile: Compile = Compile()
     verify: Verify = Verify()
     gates: Gates = Gates()
-    fail_on: FailOn = "error"
+    fail_on: FailOn = Field("error", description="From which severity on a finding fails the build.")
     limits: Limits = Limits()
-    output: Annotated[str, Field(min_length=1)] = "build"
+    output: Annotated[str, Field(min_length=1)] = Field(
+        "build", description="Folder for everything that is made, from the file's folder."
+    )
 
     def graph_socs(self, graph: str) -> tuple[Soc, ...]:
         return tuple(find_soc(name) for name in self.graphs[graph].socs or self.socs)
