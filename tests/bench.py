@@ -5,6 +5,7 @@ Every figure is printed with the goal it stands against, met or not. The compile
 
 from __future__ import annotations
 
+import contextlib
 import json
 import multiprocessing
 import os
@@ -15,6 +16,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+import psutil
 
 SOCS = ("SM8450", "SM8475", "SM8550", "SM8650", "SM8750", "SM8850", "QCS8550", "QCS9100")
 GRAPHS = {
@@ -27,35 +30,32 @@ WHEEL = "pypi://rapidocr-onnxruntime==1.4.4/rapidocr_onnxruntime/models"
 
 @dataclass(frozen=True)
 class Run:
-    """A finished program: wall seconds, and the peak of its own resident memory (not its children's) in MB."""
+    """A finished program: wall seconds, and peak resident MB of itself and of it with all its children."""
 
     seconds: float
     peak_mb: int
+    tree_mb: int
     output: str
 
 
 def timed(argv: Sequence[str], cwd: Path) -> Run:
     """Run a program and watch its memory; a failure ends the bench with its output."""
-    started, peak = time.monotonic(), 0
+    started, peak, tree = time.monotonic(), 0, 0
     with tempfile.TemporaryFile("w+") as output:
         child = subprocess.Popen(argv, cwd=cwd, stdout=output, stderr=subprocess.STDOUT, env={**os.environ, "CI": "1"})
+        watched = psutil.Process(child.pid)
         while child.poll() is None:
-            peak = max(peak, high_water_mb(child.pid))
+            with contextlib.suppress(psutil.Error):  # it may end while it is looked at
+                own = watched.memory_info().rss >> 20
+                peak = max(peak, own)
+                tree = max(tree, own + sum(each.memory_info().rss >> 20 for each in watched.children(recursive=True)))
             time.sleep(0.01)
         seconds = time.monotonic() - started
         output.seek(0)
         said = output.read()
     if child.returncode:
         sys.exit(f"{' '.join(argv)} ended with {child.returncode}:\n{said}")
-    return Run(seconds, peak, said)
-
-
-def high_water_mb(pid: int) -> int:
-    try:
-        status = Path(f"/proc/{pid}/status").read_text()
-    except OSError:
-        return 0
-    return next((int(line.split()[1]) >> 10 for line in status.splitlines() if line.startswith("VmHWM")), 0)
+    return Run(seconds, peak, tree, said)
 
 
 def qnnci(*args: str) -> list[str]:
@@ -185,7 +185,7 @@ def main() -> None:
     )
     told("peak memory of the parent", f"{build.peak_mb} MB", "flat", met=build.peak_mb < 200)
     told("check of a 4 GB model, time", f"{check.seconds:.2f} s", "< 2 s", met=check.seconds < 2)
-    told("check of a 4 GB model, memory", f"{check.peak_mb} MB", "< 300 MB", met=check.peak_mb < 300)
+    told("check of a 4 GB model, memory with its child", f"{check.tree_mb} MB", "< 300 MB", met=check.tree_mb < 300)
     told("qnnci --help", f"{start:.2f} s", "< 0.3 s", met=start < 0.3)
     told("qnnci socs", f"{chips:.2f} s", "< 0.3 s", met=chips < 0.3)
 

@@ -18,9 +18,8 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
 def copied(name: str, tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp(name)
-    shutil.copy(EXAMPLES / name / "qnn.yaml", folder)
-    return folder
+    folder = tmp_path_factory.mktemp("examples") / name
+    return shutil.copytree(EXAMPLES / name, folder, ignore=shutil.ignore_patterns("build"))
 
 
 @pytest.fixture(scope="module")

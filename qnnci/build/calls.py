@@ -46,7 +46,8 @@ def prepare(name: str, graph: Graph, folder: Path, source: Path, source_sha256: 
 
 
 def check(name: str, folder: Path, prepared: dict[str, str]) -> Call:
-    return Call(name, "check", folder, {"model": str(folder / PREPARED)}, key_of(model=prepared))
+    arguments = {"model": str(folder / PREPARED), "inputs": {}}
+    return Call(name, "check", folder, arguments, key_of(model=prepared))
 
 
 def reference(

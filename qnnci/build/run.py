@@ -13,12 +13,13 @@ from qnnci import gates
 from qnnci.build import calls
 from qnnci.build.cache import Record, tool_versions
 from qnnci.build.provenance import entry_of
-from qnnci.build.stage import Event, Stages
+from qnnci.build.stage import Event, Stages, prepare
 from qnnci.context.info import ContextInfo
 from qnnci.errors import ExitCode, QnnciError, UsageError
 from qnnci.files import disk_errors, remove_leftovers, write_json, write_text
 from qnnci.findings import Finding, worst
 from qnnci.manifest import Entry, FindingRecord, Manifest, Parity, devices
+from qnnci.model.source import fetch
 from qnnci.plan import Target
 from qnnci.project_file import ProjectFile
 from qnnci.rules import finding
@@ -172,14 +173,12 @@ class _Run:
     # once per graph
 
     def _graph(self, name: str, worker: Worker) -> None:
-        from qnnci.model.source import fetch
-
         graph, state, folder = self.project.graphs[name], self.graphs[name], self.output / name
         self.listen(Event(name, "source", "start"))
         source = fetch(graph.source, sha256=graph.sha256, base=self.file.base, cache=self.options.cache)
         self.listen(Event(name, "source", "done"))
         state.source, state.source_sha256 = source.path, source.sha256
-        prepared = self.stages.run(calls.prepare(name, graph, folder, source.path, source.sha256), worker)
+        prepared = prepare(self.stages, name, graph, folder, source, worker)
         self._note(name, prepared.findings, "prepare")
         if calls.PREPARED not in prepared.files:
             return

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Literal
 
-from qnnci.build import cache
+from qnnci.build import cache, calls
 from qnnci.build.cache import Record
 from qnnci.build.calls import Call
 from qnnci.findings import Finding, worst
+from qnnci.model.source import Source
+from qnnci.project import Graph
 from qnnci.rules import finding
 from qnnci.toolchain.ort_log import compile_findings, last_errors, read_log
 from qnnci.toolchain.pool import Answer, Limit, Worker
@@ -74,6 +76,18 @@ class Stages:
         if call.outputs and not written:
             return record
         return cache.save(call.folder, call.stage, call.key, record)
+
+
+def prepare(stages: Stages, name: str, graph: Graph, folder: Path, source: Source, worker: Worker) -> Record:
+    """Prepare a graph; where onnxsim takes the worker down with it, again without onnxsim."""
+    record = stages.run(calls.prepare(name, graph, folder, source.path, source.sha256), worker)
+    crash = next((each for each in record.findings if each.rule == "stage-crashed"), None)
+    if crash is None or not graph.simplify:
+        return record
+    plain = graph.model_copy(update={"simplify": False})
+    record = stages.run(calls.prepare(name, plain, folder, source.path, source.sha256), worker)
+    told = finding("simplify-failed", f"onnxsim crashed ({crash.message}); the graph goes on unsimplified")
+    return replace(record, findings=(told, *record.findings))
 
 
 def broken_findings(answer: Answer, call: Call, limit: Limit, log: list[str], *, wrote: bool) -> list[Finding]:

@@ -25,7 +25,7 @@ def prepare_stage(*, source: str, folder: str, inputs: Json, simplify: bool) -> 
     return {"findings": _plain(prepare(Path(source), Path(folder), inputs=_inputs(inputs), simplify=simplify))}
 
 
-def check_stage(*, model: str) -> Json:
+def check_stage(*, model: str, inputs: Json) -> Json:
     """What is known to be bad or costly on HTP in a graph; also its nodes' names, to lead log lines back to."""
     from qnnci.model.check import check
     from qnnci.model.graph import load, walk
@@ -33,7 +33,11 @@ def check_stage(*, model: str) -> Json:
     path = Path(model)
     nodes = [node for graph in walk(load(path).graph) for node in graph.node]
     quantized = any(node.op_type in {"QuantizeLinear", "DequantizeLinear"} for node in nodes)
-    return {"findings": _plain(check(path)), "nodes": [node.name for node in nodes], "quantized": quantized}
+    return {
+        "findings": _plain(check(path, inputs=_inputs(inputs))),
+        "nodes": [node.name for node in nodes],
+        "quantized": quantized,
+    }
 
 
 def reference_stage(*, source: str, model: str, out: str, inputs: Json, given: str, samples: int, seed: int) -> Json:

@@ -11,13 +11,12 @@ import click
 
 from qnnci import gates
 from qnnci.build import calls
-from qnnci.build.stage import Stages
-from qnnci.commands.model import fetched, one_model, only_graph
+from qnnci.build.stage import prepare
+from qnnci.commands.model import alone, fetched, one_model, only_graph
 from qnnci.context.read import inspect as read
 from qnnci.errors import ExitCode, UsageError
 from qnnci.manifest import Parity
 from qnnci.report.terminal import console, show_context, show_findings, show_parity
-from qnnci.toolchain.pool import Limit, Worker, machine_mb
 
 
 def inspect(binary: Path, *, as_json: bool) -> None:
@@ -54,26 +53,18 @@ def verify(
     graph = only_graph(project)
     context_model = _context_model(binary)
     soc_id = read(context_model.with_name(context_model.name.replace("_ctx.onnx", ".bin"))).soc_id or 0
-    worker = Worker()
-    with tempfile.TemporaryDirectory(prefix="qnnci-verify-") as name:
-        folder = Path(name)
-        stages = Stages(Path(), Limit(7200, machine_mb() * 9 // 10), lambda _: None)
-        try:
-            original = fetched(source)
-            prepared = stages.run(calls.prepare("original", graph, folder, original.path, original.sha256), worker)
-            records = [prepared]
-            if calls.PREPARED in prepared.files:
-                call = calls.reference("original", graph, project.verify, folder, original.path, given=feeds, keys={})
-                records.append(stages.run(call, worker))
-            if calls.REFERENCE in records[-1].files:
-                reference = folder / calls.REFERENCE
-                seconds = project.verify.seconds
-                call = calls.verify(
-                    binary.stem, folder, context_model, reference, soc_id=soc_id, seconds=seconds, keys={}
-                )
-                records.append(stages.run(call, worker))
-        finally:
-            worker.stop()
+    with tempfile.TemporaryDirectory(prefix="qnnci-verify-") as name, alone() as (stages, worker):
+        folder, original = Path(name), fetched(source)
+        records = [prepare(stages, "original", graph, folder, original, worker)]
+        if calls.PREPARED in records[-1].files:
+            call = calls.reference("original", graph, project.verify, folder, original.path, given=feeds, keys={})
+            records.append(stages.run(call, worker))
+        if calls.REFERENCE in records[-1].files:
+            reference = folder / calls.REFERENCE
+            call = calls.verify(
+                binary.stem, folder, context_model, reference, soc_id=soc_id, seconds=project.verify.seconds, keys={}
+            )
+            records.append(stages.run(call, worker))
     found = [each for record in records for each in record.findings]
     figures = records[-1].data
     if "outputs" in figures:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -11,6 +13,7 @@ import click
 
 from qnnci.build import calls
 from qnnci.build.stage import Stages
+from qnnci.build.stage import prepare as prepare_stage
 from qnnci.errors import ExitCode
 from qnnci.findings import Finding, ranked, worst
 from qnnci.flags import graph_name, parse_input
@@ -43,31 +46,37 @@ def fetched(source: str) -> Source:
 
 
 def check(model: str, inputs: Sequence[str], fail_on: str, *, as_json: bool) -> ExitCode:
-    """Print findings about a graph as it came; weights are not read."""
-    from qnnci.model.check import check as run
-
-    found = run(fetched(model).path, inputs=only_graph(one_model(model, inputs)).inputs)
-    _print(found, as_json=as_json)
-    if not found and not as_json:
+    """Print findings about a graph as it came; weights are not read. A hostile file can only crash a child."""
+    arguments = {"model": str(fetched(model).path), "inputs": calls.inputs_of(only_graph(one_model(model, inputs)))}
+    with tempfile.TemporaryDirectory(prefix="qnnci-check-") as name, alone() as (stages, worker):
+        record = stages.run(calls.Call(graph_name(model), "check", Path(name), arguments, key=""), worker)
+    _print(record.findings, as_json=as_json)
+    if not record.findings and not as_json:
         click.echo("nothing stands between this model and the HTP, as far as it can be known without compiling")
-    return ExitCode.GATE if failed(found, cast("FailOn", fail_on)) else ExitCode.OK
+    return ExitCode.GATE if failed(record.findings, cast("FailOn", fail_on)) else ExitCode.OK
 
 
 def prepare(model: str, output: Path, inputs: Sequence[str], *, simplify: bool) -> ExitCode:
-    """Write `prepared.onnx` into a folder, in a child process as a build does."""
+    """Write `prepared.onnx` into a folder, as a build does."""
     graph = only_graph(one_model(model, inputs, simplify=simplify))
     source = fetched(model)
-    worker = Worker()
-    try:
-        stages = Stages(Path(), Limit(3600, machine_mb() * 9 // 10), lambda _: None)
-        record = stages.run(calls.prepare(graph_name(model), graph, output, source.path, source.sha256), worker)
-    finally:
-        worker.stop()
+    with alone() as (stages, worker):
+        record = prepare_stage(stages, graph_name(model), graph, output, source, worker)
     _print(record.findings, as_json=False)
     if worst(record.findings) == "error":
         return ExitCode.GATE
     click.echo(f"wrote {output / calls.PREPARED}")
     return ExitCode.OK
+
+
+@contextmanager
+def alone() -> Iterator[tuple[Stages, Worker]]:
+    """Yield what runs the stages of one graph: a worker of its own, an hour for each stage, no display."""
+    worker = Worker()
+    try:
+        yield Stages(Path(), Limit(3600, machine_mb() * 9 // 10), lambda _: None), worker
+    finally:
+        worker.stop()
 
 
 def _print(found: Sequence[Finding], *, as_json: bool) -> None:

@@ -34,6 +34,8 @@ _ERROR = 3
 def _session(path: Path) -> Any:
     options = onnxruntime.SessionOptions()
     options.log_severity_level = _ERROR
+    # Unoptimised, because this is the original; and ORT 1.32 crashes when it optimises nested, already decided Ifs.
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     try:
         return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # ORT raises pybind types of its own
