@@ -15,6 +15,8 @@ import pytest
 from support import graphs
 from support.command import environment, project, qnnci
 
+pytest.importorskip("onnxruntime_qnn", reason="no embedded compiler on this Python")
+
 OTHER = "fine/SM8550/fine_fp16_SM8550_v73.bin"
 
 

@@ -11,6 +11,8 @@ from support.command import project, qnnci
 
 from qnnci import manifest
 
+pytest.importorskip("onnxruntime_qnn", reason="no embedded compiler on this Python")
+
 
 @pytest.fixture
 def cnn(tmp_path):

@@ -14,6 +14,8 @@ from qnnci.context.read import read_context
 from qnnci.files import sha256
 from qnnci.soc import find_soc
 
+pytest.importorskip("onnxruntime_qnn", reason="no embedded compiler on this Python")
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
 

@@ -34,8 +34,8 @@ def run(
     if built.manifest.entries:
         show_results(built.manifest, out)
     show_findings(built.findings, out)
-    for each in built.errors:
-        click.echo(f"error: {each}", err=True)
+    for told in dict.fromkeys(map(str, built.errors)):  # one cause may stop many targets
+        click.echo(f"error: {told}", err=True)
     verdict = "passed" if built.code == ExitCode.OK else "failed"
     made, wanted = len(built.manifest.entries), len(targets)
     out.print(f"{verdict}: {made} of {wanted} binaries, {built.path}")
