@@ -125,9 +125,7 @@ def test_files_of_an_earlier_key_are_removed_and_no_others(folder):
     assert sorted(path.name for path in folder.iterdir()) == [".stages", "a_ctx.onnx", "b.bin", "mine.bin"]
 
 
-GOOD = json.loads(
-    json.dumps({"key": "key", "data": {}, "findings": [], "files": {}, "seconds": 0.0, "peak_mb": 0, "digest": "0"})
-)
+GOOD = {"key": "key", "data": {}, "findings": [], "files": {}, "seconds": 0.0, "peak_mb": 0, "digest": "0"}
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
