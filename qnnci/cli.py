@@ -111,7 +111,13 @@ def build(
 @cli.command()
 @click.argument("model")
 @_names("--input", "inputs", env="INPUTS", lines=True, help="name=1,3,224,224 or name:=CONSTANT. Repeatable.")
-@_option("--fail-on", env="FAIL_ON", default="error", type=click.Choice(FAIL_ON))
+@_option(
+    "--fail-on",
+    env="FAIL_ON",
+    default="error",
+    type=click.Choice(FAIL_ON),
+    help="What makes it exit with 1 (default error).",
+)
 @click.option("--json", "as_json", is_flag=True, help="Findings as JSON.")
 @click.pass_context
 def check(ctx: click.Context, /, *, model: str, inputs: tuple[str, ...], fail_on: str, as_json: bool) -> None:

@@ -68,7 +68,7 @@ class PrecisionMap(Model):
     """A precision for all chips, or a default with exceptions by SoC name or dsp arch (the SoC wins)."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
-    __pydantic_extra__: dict[str, Precision]
+    __pydantic_extra__: dict[str, Annotated[Precision, Field(description="For one chip, or for one dsp arch.")]]
     default: Precision = Field("fp16", description="For every chip that is not named.")
 
     def for_soc(self, soc: Soc) -> Precision:

@@ -1,0 +1,165 @@
+"""What stands in the docs and comes out of the code: `python -m tests.generated` compares, `--write` writes.
+
+In README.md and docs/*.md, what is between `<!-- generated: NAME -->` and `<!-- end -->` is made here.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import click
+import yaml
+
+from qnnci import errors, rules
+from qnnci.cli import cli
+from qnnci.commands.project import schema_text
+from qnnci.project import Project
+from qnnci.report.chips import _HEADER, _row
+from qnnci.soc import all_socs, htp_socs
+from tests.support.schema_keys import Keys
+
+ROOT = Path(__file__).resolve().parent.parent
+_BLOCK = re.compile(
+    r"(?P<begin><!-- generated: (?P<name>[\w-]+) -->\n).*?(?P<end>^<!-- end -->$)", re.DOTALL | re.MULTILINE
+)
+
+Row = tuple[str, ...]
+
+
+def _table(header: Row, rows: Iterable[Row]) -> str:
+    lines = [header, tuple("---" for _ in header), *rows]
+    return "\n".join(
+        "| " + " | ".join(" ".join(cell.replace("|", "\\|").split()) for cell in line) + " |" for line in lines
+    )
+
+
+def _code(value: object) -> str:
+    return f"`{value}`"
+
+
+def exit_codes() -> str:
+    source = Path(errors.__file__).read_text(encoding="utf-8")
+    meanings = dict(re.findall(r"^    ([A-Z_]+) = \d+  # (.+)$", source, re.MULTILINE))
+    return _table(("code", "meaning"), ((_code(int(code)), meanings[code.name]) for code in errors.ExitCode))
+
+
+def all_rules() -> str:
+    """A table for each section of the catalogue; the sections are comments in its source."""
+    sections: dict[str, list[Row]] = {}
+    section = ""
+    for comment, rule in re.findall(
+        r'^    (?:# (.+)|Rule\(\s*"([\w-]+)")', Path(rules.__file__).read_text("utf-8"), re.MULTILINE
+    ):
+        section = comment or section
+        if rule:
+            each = rules.RULES[rule]
+            row = (f'<a id="{rule}"></a>{_code(rule)}', each.severity, each.title, each.meaning, each.todo)
+            sections.setdefault(section, []).append(row)
+    header = ("rule", "severity", "what it is", "what it means", "what to do")
+    return "\n\n".join(f"## {name[0].upper()}{name[1:]}\n\n{_table(header, rows)}" for name, rows in sections.items())
+
+
+def chips() -> str:
+    return _table(_HEADER, (_row(soc) for soc in sorted(htp_socs(), key=lambda soc: (soc.arch, soc.id))))
+
+
+def chips_refused() -> str:
+    others = [soc for soc in all_socs() if not soc.has_htp]
+    return ", ".join(f"{soc.name} ({soc.id}{f', {soc.dsp_arch}' if soc.dsp_arch else ''})" for soc in others) + "."
+
+
+def project_keys() -> str:
+    rows = ((_code(key), *rest) for key, *rest in Keys(Project.model_json_schema()).rows())
+    return _table(("key", "type", "default", "what it is"), rows)
+
+
+def verbs() -> str:
+    """Each verb with its usage, arguments and options, in the order of `qnnci --help`."""
+    return "\n\n".join(_verb(name, command) for name, command in sorted(cli.commands.items()))
+
+
+def _verb(name: str, command: click.Command) -> str:
+    context = click.Context(command, info_name=f"qnnci {name}")
+    usage = " ".join(command.collect_usage_pieces(context))
+    rows = []
+    for option in command.params:
+        if isinstance(option, click.Option):
+            names, text = option.get_help_record(context) or ("", "")
+            # click wraps to the terminal's width nowhere here; `[x>=1]` and the like stay in the text.
+            variable = _code(option.envvar) if option.envvar else ""
+            rows.append((_code(names), text, variable))
+    said = f"## `qnnci {name}`\n\n{' '.join((command.help or '').split())}\n\n```text\nqnnci {name} {usage}\n```"
+    return f"{said}\n\n{_table(('option', 'what it does', 'variable'), rows)}" if rows else said
+
+
+def _action() -> dict[str, Any]:
+    action: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
+    return action
+
+
+def action_inputs() -> str:
+    rows = (
+        (_code(name), each["description"], _code(each["default"]) if each.get("default") else "")
+        for name, each in _action()["inputs"].items()
+    )
+    return _table(("input", "what it is", "default"), rows)
+
+
+def action_outputs() -> str:
+    rows = ((_code(name), each["description"]) for name, each in _action()["outputs"].items())
+    return _table(("output", "what it is"), rows)
+
+
+BLOCKS: dict[str, Callable[[], str]] = {
+    "exit-codes": exit_codes,
+    "rules": all_rules,
+    "chips": chips,
+    "chips-refused": chips_refused,
+    "project-keys": project_keys,
+    "cli": verbs,
+    "action-inputs": action_inputs,
+    "action-outputs": action_outputs,
+}
+
+
+def documents() -> list[Path]:
+    return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def filled(text: str) -> str:
+    """A document with its blocks made anew; KeyError for a block of an unknown name."""
+    return _BLOCK.sub(lambda block: f"{block['begin']}{BLOCKS[block['name']]()}\n{block['end']}", text)
+
+
+def wanted() -> dict[Path, str]:
+    """What each file that is generated, in whole or in part, has to hold."""
+    texts = {path: filled(path.read_text(encoding="utf-8")) for path in documents()}
+    return {ROOT / "qnn.schema.json": schema_text(), **texts}
+
+
+def difference(path: Path, text: str) -> str:
+    old = path.read_text(encoding="utf-8") if path.exists() else ""
+    name = str(path.relative_to(ROOT))
+    return "".join(
+        difflib.unified_diff(old.splitlines(keepends=True), text.splitlines(keepends=True), name, f"{name} (generated)")
+    )
+
+
+def main(*arguments: str) -> int:
+    stale = {path: text for path, text in wanted().items() if difference(path, text)}
+    for path, text in stale.items():
+        if "--write" in arguments:
+            path.write_text(text, encoding="utf-8")
+            print(f"wrote {path.relative_to(ROOT)}")
+        else:
+            print(difference(path, text), end="")
+    return 1 if stale and "--write" not in arguments else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
