@@ -17,8 +17,10 @@ _TCM = (
     re.compile(
         rf'(?:op, |<E> )"(?P<node>[^"]*)".*?[Rr]equires (?P<need>{_SIZE}) bytes of TCM.*?size of (?P<have>{_SIZE})'
     ),
+    # One of its two forms writes decimal digits behind 0x.
     re.compile(
-        rf"Operator named (?P<node>\S+) .*not sufficiently tiled to fit in TCM\. Requires (?P<need>{_SIZE}) bytes"
+        r"Operator named (?P<node>.+?) \(0x[0-9a-f]+\) not sufficiently tiled to fit in TCM"
+        r"(?: \(0x\d+\))?\. Requires (?:0x)?(?P<need>\d+) bytes"
     ),
 )
 _INSERTED = re.compile(r"(_token_\d+|_nhwc|_nchw|_\d+)$")  # what ORT's layout transformer appends to a node's name
