@@ -81,9 +81,7 @@ class ContextInfo:
 
 
 def _graph(data: dict[str, Any]) -> GraphInfo:
-    return GraphInfo(
-        **{**data, **{side: _tensors(data[side]) for side in ("inputs", "outputs", "updateable")}}
-    )
+    return GraphInfo(**{**data, **{side: _tensors(data[side]) for side in ("inputs", "outputs", "updateable")}})
 
 
 def _tensors(data: list[dict[str, Any]]) -> tuple[TensorInfo, ...]:

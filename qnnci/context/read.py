@@ -55,9 +55,7 @@ def system_library() -> Path:
     """
     root = os.environ.get("QNN_SDK_ROOT")
     if root:
-        pattern = (
-            f"lib/{platform.machine()}-*/libQnnSystem.so"  # x86_64-linux-clang, aarch64-oe-linux-gcc11.2
-        )
+        pattern = f"lib/{platform.machine()}-*/libQnnSystem.so"  # x86_64-linux-clang, aarch64-oe-linux-gcc11.2
         for library in sorted(Path(root).glob(pattern)):
             if "android" not in library.parent.name:
                 return library
@@ -116,9 +114,7 @@ def _answer(answer: dict[str, Any], path: Path) -> ContextInfo:
     if "info" in answer:
         return ContextInfo.from_json(answer["info"])
     error = answer["error"]
-    raise _KINDS[error["kind"]](
-        error["message"], hint=error["hint"], where=str(path) if error["where"] else ""
-    )
+    raise _KINDS[error["kind"]](error["message"], hint=error["hint"], where=str(path) if error["where"] else "")
 
 
 def read_context(path: Path, library: Path | None = None) -> ContextInfo:
@@ -204,9 +200,7 @@ def _limit_memory(files: list[Path]) -> None:
             largest = max(largest, file.stat().st_size)
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     wanted = _ROOM + 4 * largest
-    resource.setrlimit(
-        resource.RLIMIT_AS, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard)
-    )
+    resource.setrlimit(resource.RLIMIT_AS, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
 
 
 def _try(path: Path) -> dict[str, Any]:

@@ -62,9 +62,7 @@ def refuse_other_files(path: Path) -> int:
         raise UsageError("no such file", hint=f"check the path, or {_COMPILE}", where=where) from error
     except (OSError, ValueError) as error:
         reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
-        raise UsageError(
-            f"cannot be read: {reason}", hint="check the path and its rights", where=where
-        ) from error
+        raise UsageError(f"cannot be read: {reason}", hint="check the path and its rights", where=where) from error
     if not head:
         raise UsageError("an empty file, not a context binary", hint=f"{_COMPILE} again", where=where)
     other = _other_kind(head, path)

@@ -92,8 +92,7 @@ class _Walk:
             raise UsageError("it holds no graph")
         stride = _graph_stride(body.graphs, count)
         return tuple(
-            self._graph(abi.Graph.from_address(body.graphs + i * stride), spill.get(i), htp=htp)
-            for i in range(count)
+            self._graph(abi.Graph.from_address(body.graphs + i * stride), spill.get(i), htp=htp) for i in range(count)
         )
 
     def _graph(self, graph: abi.Graph, spill: int | None, *, htp: bool) -> GraphInfo:
@@ -180,9 +179,7 @@ def _tensor(tensor: abi.Tensor) -> TensorInfo:
         quantization=_quantization(body.quantization),
         kind=abi.name_of(abi.KINDS, body.kind),
         data_format=abi.name_of(abi.DATA_FORMATS, body.data_format),
-        dynamic=tuple(i for i, on in enumerate((abi.U8 * rank).from_address(dynamic)) if on)
-        if dynamic
-        else (),
+        dynamic=tuple(i for i, on in enumerate((abi.U8 * rank).from_address(dynamic)) if on) if dynamic else (),
     )
 
 
