@@ -65,7 +65,13 @@ def _ldexp(value: float, exponent: int) -> float:
 
 
 def _cosine(a: NDArray[Any], b: NDArray[Any]) -> float:
-    return float(np.clip(np.dot(a / np.linalg.norm(a), b / np.linalg.norm(b)), -1.0, 1.0))
+    return float(np.clip(np.dot(_unit(a), _unit(b)), -1.0, 1.0))
+
+
+def _unit(values: NDArray[Any]) -> NDArray[Any]:
+    values = values / _peak(values)
+    unit: NDArray[Any] = values / np.linalg.norm(values)
+    return unit
 
 
 def _snr(signal: float, noise: float) -> float:
