@@ -80,7 +80,6 @@ def compile_target(
         "vtcm_mb": min(options.vtcm_mb or target.soc.vtcm_mb, target.soc.vtcm_mb),
         "optimization": options.optimization,
         "fp16": target.precision == "fp16",
-        "label": target.graph,
     }
     binary, context_model = target.binary, target.context_model
     paths = {

@@ -66,7 +66,7 @@ def reference_stage(*, source: str, model: str, out: str, inputs: Json, given: s
 
 
 def compile_stage(
-    *, model: str, context_model: str, binary: str, soc_id: int, vtcm_mb: int, optimization: int, fp16: bool, label: str
+    *, model: str, context_model: str, binary: str, soc_id: int, vtcm_mb: int, optimization: int, fp16: bool
 ) -> Json:
     """Static graph to context binary on route `ort`."""
     from qnnci.toolchain import ort
@@ -79,7 +79,6 @@ def compile_stage(
         vtcm_mb=vtcm_mb,
         optimization=optimization,
         fp16=fp16,
-        label=label,
     )
     return {}
 

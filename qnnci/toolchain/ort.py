@@ -88,12 +88,11 @@ def compile_context(
     vtcm_mb: int,
     optimization: int,
     fp16: bool,
-    label: str = "",
 ) -> None:
     """Compile a static graph into `binary` and an EPContext model that points at it by relative name.
 
-    Both appear whole or not at all, the binary first. `label` prefixes the EPContext node's name; the graph's name
-    inside the binary is the provider's own and cannot be chosen (onnxruntime-qnn 2.7.0).
+    Both appear whole or not at all, the binary first. The graph's name inside the binary is the provider's own and
+    cannot be chosen: `ep.context_node_name_prefix` changes nothing (measured on onnxruntime-qnn 2.7.0).
 
     Raises:
         ToolMissing: no embedded compiler.
@@ -111,7 +110,6 @@ def compile_context(
                         "ep.context_enable": "1",
                         "ep.context_embed_mode": "0",
                         "ep.context_file_path": str(made),
-                        "ep.context_node_name_prefix": label,
                     },
                     {
                         "soc_model": str(soc_id),

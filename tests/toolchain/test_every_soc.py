@@ -48,7 +48,6 @@ def test_the_binary_is_for_the_chip_of_the_table(soc, worker, model, tmp_path):
         "vtcm_mb": soc.vtcm_mb,
         "optimization": 3,
         "fp16": False,
-        "label": "qdq",
     }
     compiled = worker.ask("qnnci.build.work:compile_stage", arguments, log=tmp_path / "log", limit=AMPLE)
     assert (compiled.refused, compiled.death) == ("", "")
