@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import hashlib
 import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from qnnci.errors import MachineError
 
 SCRATCH = ".scratch-"  # begins the names of folders that tools write into before their files are renamed
+
+
+def default_cache() -> Path:
+    """The folder for downloads: `$QNNCI_CACHE`, else ~/.cache/qnnci."""
+    return Path(os.environ.get("QNNCI_CACHE") or "~/.cache/qnnci").expanduser().absolute()
 
 
 @contextlib.contextmanager
@@ -62,6 +68,21 @@ def commit(part: Path, path: Path) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+@contextlib.contextmanager
+def locked(lock: Path, *, waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """Hold `lock` alone among all processes and threads; `waiting` is called before a wait. A killed one lets go."""
+    with disk_errors(lock):
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        file = lock.open("w")
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            waiting()
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def remove_leftovers(folder: Path) -> None:

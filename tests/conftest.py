@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from qnnci.model.source import default_cache, fetch
+from qnnci.files import default_cache
+from qnnci.model.source import fetch
 
 SILERO = "pypi://silero-vad==6.2.3/silero_vad/data"
 RAPIDOCR = "pypi://rapidocr-onnxruntime==1.4.4/rapidocr_onnxruntime/models"

@@ -12,8 +12,8 @@ import click
 
 from qnnci.build.run import Options, build
 from qnnci.errors import ExitCode
+from qnnci.files import default_cache
 from qnnci.flags import Flags, project_file
-from qnnci.model.source import default_cache
 from qnnci.plan import plan
 from qnnci.report import github
 from qnnci.report.terminal import console, progress, show_findings, show_results

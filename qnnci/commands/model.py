@@ -15,10 +15,11 @@ from qnnci.build import calls
 from qnnci.build.stage import Stages
 from qnnci.build.stage import prepare as prepare_stage
 from qnnci.errors import ExitCode
+from qnnci.files import default_cache
 from qnnci.findings import Finding, ranked, worst
 from qnnci.flags import graph_name, parse_input
 from qnnci.gates import failed
-from qnnci.model.source import Source, default_cache, fetch
+from qnnci.model.source import Source, fetch
 from qnnci.project import FailOn, Graph, Project
 from qnnci.project_file import validate
 from qnnci.report.terminal import console, show_findings

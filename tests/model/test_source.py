@@ -18,9 +18,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from support.file_server import Resource, Site, serving
 
-from qnnci import files, http
+from qnnci import files, http, hub
 from qnnci.errors import ExitCode, MachineError, QnnciError, ToolMissing, UsageError
-from qnnci.model import hub, source, wheel
+from qnnci.model import source, wheel
 from qnnci.model.source import Source
 
 MODEL = b"\x08\x08" + bytes(range(256)) * 4000
@@ -309,9 +309,9 @@ def test_the_cache_is_no_folder(site: Site, tmp_path: Path) -> None:
 def test_the_default_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("QNNCI_CACHE", raising=False)
     monkeypatch.setenv("HOME", "/home/someone")
-    assert source.default_cache() == Path("/home/someone/.cache/qnnci")
+    assert files.default_cache() == Path("/home/someone/.cache/qnnci")
     monkeypatch.setenv("QNNCI_CACHE", "/elsewhere")
-    assert source.default_cache() == Path("/elsewhere")
+    assert files.default_cache() == Path("/elsewhere")
 
 
 # the Hub

@@ -1,4 +1,4 @@
-"""Models on the Hugging Face Hub, by its own library: HF_ENDPOINT, HF_TOKEN and HF_HUB_OFFLINE are honoured."""
+"""Files on the Hugging Face Hub, by its own library: HF_ENDPOINT, HF_TOKEN and HF_HUB_OFFLINE are honoured."""
 
 from __future__ import annotations
 
