@@ -57,8 +57,8 @@ def way_out() -> str:
     return (
         "route `ort` needs x86_64 Linux, Python 3.11 or newer and glibc 2.35 or newer; this is "
         f"{platform.system()} {platform.machine()}, Python {sys.version_info.major}.{sys.version_info.minor}, "
-        f"{libc or 'libc'} {version}. Use Ubuntu 22.04 or Debian 12 with Python 3.11, then "
-        "`pip install --force-reinstall qnnci`"
+        f"{libc or 'libc'} {version}. Use Ubuntu 22.04 or Debian 12 with Python 3.11, and "
+        "install qnnci there again"
     )
 
 
