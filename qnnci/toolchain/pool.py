@@ -23,7 +23,7 @@ _RETIRE_MB = 1024  # a worker that holds this much after a stage is replaced
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """Limits of one request, enforced from outside: wall seconds and resident MB."""
+    """Limits of one request, enforced from outside: wall seconds and resident MB of the worker and of the tools that it runs."""
 
     seconds: float
     memory_mb: int
@@ -83,14 +83,14 @@ class Worker:
         self._stopped.set()
         child = self._child
         if child is not None:
-            child.kill()
+            _kill_family(child)
 
     def stop(self) -> None:
         """End the child and forget it."""
         child, self._child = self._child, None
         if child is None:
             return
-        child.kill()
+        _kill_family(child)
         child.wait()
         if child.stdin is not None:
             with contextlib.suppress(BrokenPipeError):
@@ -130,7 +130,7 @@ class Worker:
             elif time.monotonic() - started > limit.seconds:
                 self.stop()
                 return "", "timeout"
-            elif resident_mb(child.pid) > limit.memory_mb:
+            elif family_mb(child.pid) > limit.memory_mb:
                 self.stop()
                 return "", "memory"
         return received.decode("utf-8"), ""
@@ -143,6 +143,24 @@ class Worker:
         if code < 0:
             return f"{signal.Signals(-code).name} ({128 - code})"
         return f"exit code {code}"
+
+
+def _kill_family(child: subprocess.Popen[str]) -> None:
+    """Kill a worker and the tools that it runs: they share its process group."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)
+
+
+def family_mb(pid: int) -> int:
+    """Resident memory in MB of a process and all that it started."""
+    return resident_mb(pid) + sum(map(family_mb, _children(pid)))
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()]
+    except OSError:  # it is gone, or this kernel does not say
+        return []
 
 
 def resident_mb(pid: int) -> int:

@@ -62,6 +62,17 @@ def hoard(megabytes):
     time.sleep(1000)
 
 
+def hang_in_a_tool(pid_file):
+    tool = subprocess.Popen(["sleep", "1000"])
+    with open(pid_file, "w") as file:
+        file.write(str(tool.pid))
+    tool.wait()
+
+
+def hoard_in_a_tool():
+    subprocess.run([sys.executable, "-c", "x = b'x' * (600 << 20); import time; time.sleep(1000)"], check=True)
+
+
 def spend(megabytes):
     return len(b"x" * (megabytes << 20))
 

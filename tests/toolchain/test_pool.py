@@ -72,6 +72,22 @@ def test_too_much_memory_is_ended_at_the_memory_limit(worker, tmp_path):
     assert answer.death == "memory"
 
 
+def test_a_tool_of_a_worker_ends_with_it(worker, tmp_path):
+    arguments = {"pid_file": str(tmp_path / "pid")}
+    answer = worker.ask("chores:hang_in_a_tool", arguments, log=tmp_path / "log", limit=Limit(1, 4096))
+    assert answer.death == "timeout"
+    pid = int((tmp_path / "pid").read_text())
+    for _ in range(100):
+        if not resident_mb(pid):
+            break
+        time.sleep(0.05)
+    assert resident_mb(pid) == 0
+
+
+def test_the_memory_of_a_tool_counts(worker, tmp_path):
+    assert worker.ask("chores:hoard_in_a_tool", {}, log=tmp_path / "log", limit=Limit(60, 400)).death == "memory"
+
+
 def test_the_peak_is_measured_for_each_request(worker, tmp_path):
     large = worker.ask("chores:spend", {"megabytes": 300}, log=tmp_path / "log", limit=AMPLE)
     small = worker.ask("chores:spend", {"megabytes": 1}, log=tmp_path / "log", limit=AMPLE)
