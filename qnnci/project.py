@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat, model_validator
@@ -30,8 +31,10 @@ def _constant(value: object) -> object:
     if isinstance(value, list):
         for each in value:
             _constant(each)
+    elif isinstance(value, str) and re.fullmatch(r"[-+]?\d+e[-+]?\d+", value, re.IGNORECASE):
+        raise ValueError(f"YAML takes {value[:40]} for text: write it with a dot and a sign, as in 1.0e-5")
     elif not isinstance(value, (bool, int, float)):
-        raise ValueError("a constant is a number, true or false, or lists of these")  # noqa: TRY004 - pydantic's way
+        raise ValueError("a constant is a number, true or false, or lists of these")
     elif isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
         raise ValueError("a constant has at most 64 bits")
     return value

@@ -107,6 +107,7 @@ def test_where_nothing_is_near_all_keys_are_told(told):
         (in_graph("inputs: {x: {shape: [1], value: 3}}"), 6, "inputs.x: give either `value`"),
         (in_graph("inputs: {x: {range: [5, 1]}}"), 6, "inputs.x: `range` is the lowest and the highest value"),
         (in_graph("inputs: {x: {value: abc}}"), 6, "inputs.x.value: a constant is a number"),
+        (in_graph("inputs: {x: {value: 1e-5}}"), 6, "inputs.x.value: YAML takes 1e-5 for text: write it with a dot"),
         (in_graph("inputs: {x: {value: [[1], [{}]]}}"), 6, "inputs.x.value: a constant is a number"),
         (in_graph("inputs: {x: {value: 0x1ffffffffffffffff}}"), 6, "inputs.x.value: a constant has at most 64 bits"),
     ],
