@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 from qnnci.errors import UsageError
 
@@ -33,6 +34,10 @@ def stumble():
         return 1 // 0
     except ZeroDivisionError as error:
         raise RuntimeError("stumbled") from error
+
+
+def run_out():
+    raise MemoryError
 
 
 def abort():
@@ -64,8 +69,7 @@ def hoard(megabytes):
 
 def hang_in_a_tool(pid_file):
     tool = subprocess.Popen(["sleep", "1000"])
-    with open(pid_file, "w") as file:
-        file.write(str(tool.pid))
+    Path(pid_file).write_text(str(tool.pid))
     tool.wait()
 
 

@@ -88,6 +88,12 @@ def test_the_memory_of_a_tool_counts(worker, tmp_path):
     assert worker.ask("chores:hoard_in_a_tool", {}, log=tmp_path / "log", limit=Limit(60, 400)).death == "memory"
 
 
+def test_an_allocation_that_fails_is_a_lack_of_memory_too(worker, tmp_path):
+    pid = worker.ask("chores:whoami", {}, log=tmp_path / "log", limit=AMPLE).result
+    assert worker.ask("chores:run_out", {}, log=tmp_path / "log", limit=AMPLE).death == "memory"
+    assert worker.ask("chores:whoami", {}, log=tmp_path / "log", limit=AMPLE).result == pid
+
+
 def test_the_peak_is_measured_for_each_request(worker, tmp_path):
     large = worker.ask("chores:spend", {"megabytes": 300}, log=tmp_path / "log", limit=AMPLE)
     small = worker.ask("chores:spend", {"megabytes": 1}, log=tmp_path / "log", limit=AMPLE)
