@@ -16,7 +16,7 @@ from qnnci.errors import ExitCode, MachineError, QnnciError, UsageError
 
 # As `qnnci.project` has them, which takes too long to import here.
 PRECISIONS = ("fp16", "w8a8", "w8a16", "w4a16")
-ROUTES = ("ort",)
+ROUTES = ("ort", "model-lib", "dlc")
 FAIL_ON = ("error", "warning", "never")
 
 Command = Callable[..., Any]

@@ -11,7 +11,8 @@ from qnnci.errors import UsageError
 from qnnci.soc import Soc, find_soc, htp_arches
 
 Precision = Literal["fp16", "w8a8", "w8a16", "w4a16"]
-Route = Literal["ort"]
+Route = Literal["ort", "model-lib", "dlc"]
+LibraryTarget = Literal["x86_64-linux-clang", "aarch64-android"]
 FailOn = Literal["error", "warning", "never"]
 Metric = Literal["cosine", "snr_db", "max_abs", "max_rel"]
 
@@ -176,6 +177,37 @@ class Compile(Model):
 
     optimization: Literal[1, 2, 3] = Field(3, description="How hard the compiler tries.")
     vtcm_mb: Annotated[int, Field(ge=1, le=64)] | None = Field(None, description="Default: all that the chip has.")
+    htp: dict[str, Any] = Field({}, description="SDK routes: further graph options of the HTP config, by name.")
+
+
+class Sdk(Model):
+    """Which QAIRT SDK the routes `model-lib` and `dlc` use. Default: QNN_SDK_ROOT, or the newest that is installed."""
+
+    version: Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+\.\d+(-[A-Za-z0-9]+)?$")] | None = Field(
+        None, description="Such as 2.40.0.251030; `qnnci sdk install` fetches it."
+    )
+    root: str | None = Field(None, description="An unpacked SDK.")
+
+
+class Convert(Model):
+    """What the SDK's converters and quantizer are told; a graph's own over the project's. Unset: the tool's default."""
+
+    act_bitwidth: Literal[8, 16] | None = Field(None, description="Activations. Default: what the precision says.")
+    weights_bitwidth: Literal[2, 4, 8, 16] | None = Field(None, description="Weights. Default: by the precision.")
+    bias_bitwidth: Literal[8, 32] | None = Field(None, description="Biases. Default: 32 with 16-bit activations.")
+    float_bitwidth: Literal[16, 32] | None = Field(None, description="What stays float. Default: the tool's, 32.")
+    input_list: str | None = Field(None, description="Calibration inputs in the SDK's form; makes a quantized graph.")
+    native_inputs: bool = Field(default=True, description="The listed files have the inputs' own types.")
+    out_nodes: tuple[str, ...] = Field((), description="Output tensors. Default: the graph's.")
+    input_dtypes: dict[str, str] = Field({}, description="Type of each input, such as float32 or int32.")
+    input_layouts: dict[str, str] = Field({}, description="Axes of each input, such as NTF or NCHW.")
+    quantization_overrides: str | None = Field(None, description="An encodings file.")
+    float_fallback: bool = Field(default=False, description="Ops without encodings may stay float; never on v68.")
+    per_channel: bool = Field(default=False, description="One scale for each channel of the weights.")
+    libraries: tuple[LibraryTarget, ...] = Field(
+        ("x86_64-linux-clang",), description="Route model-lib: for which systems the model library is made."
+    )
+    extra: tuple[str, ...] = Field((), description="Further arguments of the converter, word for word.")
 
 
 class Limits(Model):
@@ -211,6 +243,7 @@ class Graph(Model):
     precision: Precisions | None = Field(None, description="Default: the project's.")
     socs: SocNames | None = Field(None, description="Default: the project's.")
     simplify: bool = Field(default=True, description="Run onnxsim.")
+    convert: Convert | None = Field(None, description="SDK routes: over the project's.")
     gates: Gates | None = Field(None, description="Default: the project's.")
     verify: Verify | None = Field(None, description="Default: the project's.")
 
@@ -226,6 +259,8 @@ class Project(Model):
         description="The ONNX files, by a name that becomes a folder and part of file names."
     )
     precision: Precisions = PrecisionMap()
+    sdk: Sdk = Sdk()
+    convert: Convert = Convert()
     compile: Compile = Compile()
     verify: Verify = Verify()
     gates: Gates = Gates()
@@ -240,6 +275,11 @@ class Project(Model):
 
     def precision_for(self, graph: str, soc: Soc) -> Precision:
         return (self.graphs[graph].precision or self.precision).for_soc(soc)
+
+    def convert_for(self, graph: str) -> Convert:
+        """The project's settings with what the graph sets itself over them."""
+        own = self.graphs[graph].convert
+        return self.convert.model_copy(update=own.model_dump(exclude_unset=True)) if own else self.convert
 
     def gates_for(self, graph: str) -> Gates:
         return self.graphs[graph].gates or self.gates

@@ -23,7 +23,7 @@ _RETIRE_MB = 1024  # a worker that holds this much after a stage is replaced
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """Limits of one request, enforced from outside: wall seconds and resident MB of the worker and of the tools that it runs."""
+    """Limits of one request, enforced from outside: wall seconds, and resident MB of a worker with its tools."""
 
     seconds: float
     memory_mb: int
