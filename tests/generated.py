@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -80,19 +80,23 @@ def project_keys() -> str:
 
 def verbs() -> str:
     """Each verb with its usage, arguments and options, in the order of `qnnci --help`."""
-    return "\n\n".join(_verb(name, command) for name, command in sorted(cli.commands.items()))
+    return "\n\n".join(_verb(name, command) for name, command in _commands("", cli))
+
+
+def _commands(prefix: str, group: click.Group) -> Iterator[tuple[str, click.Command]]:
+    for name, command in sorted(group.commands.items()):
+        if isinstance(command, click.Group):
+            yield from _commands(f"{prefix}{name} ", command)
+        else:
+            yield f"{prefix}{name}", command
 
 
 def _verb(name: str, command: click.Command) -> str:
     context = click.Context(command, info_name=f"qnnci {name}")
     usage = " ".join(command.collect_usage_pieces(context))
-    rows = []
-    for option in command.params:
-        if isinstance(option, click.Option):
-            names, text = option.get_help_record(context) or ("", "")
-            # click wraps to the terminal's width nowhere here; `[x>=1]` and the like stay in the text.
-            variable = _code(option.envvar) if option.envvar else ""
-            rows.append((_code(names), text, variable))
+    options = [option for option in command.params if isinstance(option, click.Option)]
+    records = [(option.get_help_record(context) or ("", ""), option.envvar) for option in options]
+    rows = [(_code(names), text, _code(variable) if variable else "") for (names, text), variable in records]
     said = f"## `qnnci {name}`\n\n{' '.join((command.help or '').split())}\n\n```text\nqnnci {name} {usage}\n```"
     return f"{said}\n\n{_table(('option', 'what it does', 'variable'), rows)}" if rows else said
 

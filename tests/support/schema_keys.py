@@ -7,7 +7,7 @@ from typing import Any
 
 Schema = dict[str, Any]
 # What stands for a key that the user chooses, by the key above it.
-_FREE = {"graphs": "graph", "inputs": "input", "precision": "SoC or arch"}
+_FREE = {"graphs": "graph", "inputs": "input", "precision": "SoC or arch"}  # others are a `<name>`
 _WORDS = {"string": "text", "integer": "whole number", "boolean": "true or false", "object": "mapping"}
 _LIMITS = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
 _UNLIMITED = 10**7  # a limit beyond it only keeps numbers sane
@@ -31,6 +31,8 @@ class Keys:
         for name, inner in _below(path, schema):
             inside = self._inside(inner)
             about = inner.get("description") or " ".join(body["description"] for kind, body in inside.items() if kind)
+            if not about and name.endswith(">"):
+                continue  # the mapping's own row says it all
             required = name.rpartition(".")[2] in schema.get("required", ())
             yield name, self._type(inner, name), "**required**" if required else self._default(inner, inside), about
             for kind, body in inside.items():
@@ -87,7 +89,7 @@ def _below(path: str, schema: Schema) -> Iterator[tuple[str, Schema]]:
     for name, inner in schema.get("properties", {}).items():
         yield f"{dot}{name}", inner
     for inner in _chosen(schema):
-        yield f"{dot}<{_FREE[path.rpartition('.')[2]]}>", inner
+        yield f"{dot}<{_FREE.get(path.rpartition('.')[2], 'name')}>", inner
 
 
 def _chosen(schema: Schema) -> list[Schema]:
