@@ -78,6 +78,15 @@ def download(file: HubFile, folder: Path) -> None:
         raise _failure(file, error) from None
 
 
+def size(file: HubFile) -> int | None:
+    """How many bytes the file has; the library's own errors where the Hub does not say."""
+    from huggingface_hub import get_hf_file_metadata, hf_hub_url
+
+    url = hf_hub_url(file.repo, file.path, revision=file.revision, endpoint=os.environ.get("HF_ENDPOINT") or None)
+    found = get_hf_file_metadata(url, timeout=10).size
+    return None if found is None else int(found)
+
+
 def _failure(file: HubFile, error: Exception) -> QnnciError:
     """The library's error for people. Its own text may hold signed addresses, so it is not passed on."""
     from huggingface_hub import errors

@@ -1,4 +1,4 @@
-"""A machine without the embedded compiler (Python 3.10, an old glibc, ARM): what works goes on, the rest says why not."""
+"""A machine without the embedded compiler (Python 3.10, an old glibc, ARM): what works there, works."""
 
 from __future__ import annotations
 

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from qnnci.build.adapt import Order
 from qnnci.build.cache import key_of
+from qnnci.context.info import ContextInfo
 from qnnci.plan import Target
 from qnnci.project import Compile, Graph, Verify
 
@@ -17,7 +19,10 @@ REFERENCE = "reference.npz"
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One stage of `what` (a graph's name or a target's id): a function of `qnnci.build.work` and its arguments."""
+    """One stage of `what` (a graph's name or a target's id): a function of `qnnci.build.work` and its arguments.
+
+    `tool` is set where the stage is one call of a program of the SDK, `quantized` where it is to quantize.
+    """
 
     what: str
     stage: str
@@ -26,6 +31,8 @@ class Call:
     key: str
     outputs: tuple[str, ...] = ()
     nodes: tuple[str, ...] = ()
+    tool: str = ""
+    quantized: bool = False
 
 
 def inputs_of(graph: Graph) -> dict[str, Any]:
@@ -67,13 +74,13 @@ def reference(
             "samples": verify.samples,
             "seed": verify.seed,
         },
-        key_of(**keys, inputs=inputs, given=_stamps(given) if given else [], samples=verify.samples, seed=verify.seed),
+        key_of(**keys, inputs=inputs, given=stamps(given) if given else [], samples=verify.samples, seed=verify.seed),
         (REFERENCE,),
     )
 
 
 def compile_target(
-    target: Target, options: Compile, folder: Path, prepared: dict[str, str], route: str, nodes: Sequence[str]
+    target: Target, options: Compile, folder: Path, prepared: dict[str, str], nodes: Sequence[str]
 ) -> Call:
     arguments = {
         "soc_id": target.soc.id,
@@ -87,24 +94,38 @@ def compile_target(
         "binary": str(folder / binary),
         "context_model": str(folder / context_model),
     }
-    key = key_of(model=prepared, names=[binary, context_model], route=route, **arguments)
+    key = key_of(model=prepared, names=[binary, context_model], route="ort", **arguments)
     return Call(target.id, "compile", folder, {**paths, **arguments}, key, (binary, context_model), tuple(nodes))
 
 
 def inspect(target: Target, folder: Path, compiled: dict[str, str]) -> Call:
-    path = folder / target.binary
-    return Call(target.id, "inspect", folder, {"binary": str(path)}, key_of(binary=compiled[target.binary]))
+    """Read the binary; where its route made no EPContext model for it, make one."""
+    wrapped = target.context_model in compiled
+    context_model = folder / target.context_model
+    arguments = {"binary": str(folder / target.binary), "context_model": "" if wrapped else str(context_model)}
+    key = key_of(binary=compiled[target.binary], wrapped=wrapped)
+    return Call(target.id, "inspect", folder, arguments, key, () if wrapped else (target.context_model,))
 
 
 def verify(
-    what: str, folder: Path, context_model: Path, reference: Path, *, soc_id: int, seconds: float, keys: dict[str, Any]
+    what: str,
+    folder: Path,
+    context_model: Path,
+    reference: Path,
+    *,
+    info: ContextInfo,
+    soc_id: int,
+    seconds: float,
+    order: Order,
+    keys: dict[str, Any],
 ) -> Call:
-    arguments = {"soc_id": soc_id, "seconds": seconds}
+    """Run a binary. `order` is what its route does to axes; names, axes and fixed point are led back by `info`."""
+    arguments = {"info": info.to_json(), "soc_id": soc_id, "seconds": seconds, "order": order}
     paths = {"context_model": str(context_model), "reference": str(reference)}
     return Call(what, "verify", folder, {**paths, **arguments}, key_of(**keys, **arguments))
 
 
-def _stamps(path: Path) -> list[tuple[str, int, int]]:
+def stamps(path: Path) -> list[tuple[str, int, int]]:
     """What a file or folder of given inputs holds, without reading it; empty where it is missing."""
     every = sorted(path.rglob("*")) if path.is_dir() else [path]
     return [(str(each), each.stat().st_size, each.stat().st_mtime_ns) for each in every if each.is_file()]

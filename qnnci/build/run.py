@@ -13,6 +13,7 @@ from qnnci import gates
 from qnnci.build import calls
 from qnnci.build.cache import Record, tool_versions
 from qnnci.build.provenance import entry_of
+from qnnci.build.routes import route_of
 from qnnci.build.stage import Event, Stages, prepare
 from qnnci.context.info import ContextInfo
 from qnnci.errors import ExitCode, QnnciError, UsageError
@@ -21,6 +22,7 @@ from qnnci.findings import Finding, worst
 from qnnci.manifest import Entry, FindingRecord, Manifest, Parity, devices
 from qnnci.model.source import fetch
 from qnnci.plan import Target
+from qnnci.project import Precision
 from qnnci.project_file import ProjectFile
 from qnnci.rules import finding
 from qnnci.toolchain.pool import Limit, Worker, machine_mb
@@ -69,6 +71,7 @@ class _Graph:
     source: Path = Path()
     source_sha256: str = ""
     prepared: dict[str, str] = field(default_factory=dict)
+    converted: dict[Precision, dict[str, str]] = field(default_factory=dict)
     nodes: tuple[str, ...] = ()
     quantized: bool = False
     reference: Record | None = None
@@ -133,6 +136,7 @@ class _Run:
         self.errors: list[QnnciError] = []
         limits = self.project.limits
         limit = Limit(limits.seconds, limits.memory_mb or machine_mb() * 9 // 10)
+        self.route = route_of(file, options.cache)
         self.stages = Stages(file.base, limit, listen)
         self.workers = [Worker() for _ in range(options.jobs)]
         self.schedule: Schedule[Worker] = Schedule(self.workers, Worker.interrupt)
@@ -153,7 +157,7 @@ class _Run:
 
     def _job(
         self,
-        what: str | Target,
+        what: str | tuple[str, Precision] | Target,
         stage: str,
         cost: Callable[[], float],
         work: Callable[..., None],
@@ -167,7 +171,7 @@ class _Run:
             if not self.options.keep_going and (self.errors or worst(self._findings()) == "error"):
                 raise _Stop
 
-        name = what.id if isinstance(what, Target) else what
+        name = what.id if isinstance(what, Target) else what if isinstance(what, str) else " ".join(what)
         return Job(f"{stage} {name}", run, after, cost)
 
     # once per graph
@@ -188,18 +192,9 @@ class _Run:
         if worst(state.findings) == "error":
             return
         state.nodes, state.quantized = tuple(checked.data["nodes"]), checked.data["quantized"]
-        self._judge_precisions(name)
-        self._add_targets(name)
-
-    def _judge_precisions(self, name: str) -> None:
-        quantized = self.graphs[name].quantized
         for target in self._targets(name):
-            if target.precision == "fp16" and quantized:
-                message = f"the graph holds quantized ops, the precision is {target.precision}"
-                self._note(target, [finding("quantized-source", message)], "check")
-            elif target.precision != "fp16" and not quantized:
-                message = f"{target.precision} needs a quantized graph, this one holds no QuantizeLinear"
-                self._note(target, [finding("quantize-needed", message)], "check")
+            self._note(target, self.route.refusals(target, quantized=state.quantized), "check")
+        self._add_targets(name)
 
     def _add_targets(self, name: str) -> None:
         state, verify = self.graphs[name], self.project.verify_for(name)
@@ -208,7 +203,8 @@ class _Run:
         for target in self._targets(name):
             if worst(self.targets[target].findings) == "error":
                 continue
-            jobs.append(self._job(target, "compile", lambda: state.compile_seconds, self._compile))
+            converted = (f"convert {name} {target.precision}",)
+            jobs.append(self._job(target, "compile", lambda: state.compile_seconds, self._compile, converted))
             stands_for = run_already.setdefault((target.soc.dsp_arch, target.precision), target.soc.name)
             if not verify.enabled:
                 self._note(target, [finding("not-verified", "verification is off")], "verify")
@@ -220,7 +216,21 @@ class _Run:
                 jobs.append(self._job(target, "verify", lambda: state.verify_seconds, self._verify, after))
         if verify.enabled and jobs:
             jobs.append(self._job(name, "reference", lambda: _FIRST, self._reference))
+        precisions = dict.fromkeys(target.precision for target in self._targets(name))
+        jobs += [self._job((name, each), "convert", lambda: _FIRST, self._convert) for each in precisions]
         self.schedule.add(*jobs)
+
+    def _convert(self, what: tuple[str, Precision], worker: Worker) -> None:
+        name, precision = what
+        state = self.graphs[name]
+        made: dict[str, str] = {}
+        for call in self.route.conversions(name, precision, self.output / name, state.prepared):
+            record = self.stages.run(call, worker)
+            self._note(name, record.findings, call.stage)
+            if worst(record.findings) == "error":
+                return
+            made |= record.files
+        state.converted[precision] = made
 
     def _reference(self, name: str, worker: Worker) -> None:
         state, verify = self.graphs[name], self.project.verify_for(name)
@@ -236,10 +246,11 @@ class _Run:
 
     def _compile(self, target: Target, worker: Worker) -> None:
         state, graph, folder = self.targets[target], self.graphs[target.graph], self._folder(target)
-        options = self.project.compile
-        compiled = self.stages.run(
-            calls.compile_target(target, options, folder, graph.prepared, self.project.route, graph.nodes), worker
-        )
+        if target.precision not in graph.converted:
+            return
+        converted = graph.converted[target.precision]
+        call = self.route.compile(target, folder, graph.prepared, converted, graph.nodes)
+        compiled = self.stages.run(call, worker)
         graph.compile_seconds = compiled.seconds
         self._note(target, compiled.findings, "compile")
         if target.binary not in compiled.files:
@@ -252,7 +263,9 @@ class _Run:
         state.info = ContextInfo.from_json(inspected.data["info"])
         size = (folder / target.binary).stat().st_size
         limits = self.project.gates_for(target.graph)
-        self._note(target, gates.judge_binary(state.info, size, target, limits, options.optimization), "gate")
+        self._note(
+            target, gates.judge_binary(state.info, size, target, limits, self.project.compile.optimization), "gate"
+        )
 
     def _verify(self, target: Target, worker: Worker) -> None:
         state, graph = self.targets[target], self.graphs[target.graph]
@@ -265,8 +278,10 @@ class _Run:
             folder,
             folder / target.context_model,
             folder.parent / calls.REFERENCE,
+            info=state.info,
             soc_id=target.soc.id,
             seconds=verify.seconds,
+            order=self.route.order,
             keys={"binary": state.compiled.files, "reference": graph.reference.files},
         )
         verified = self.stages.run(call, worker)

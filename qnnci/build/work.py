@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import resource
+import shlex
+import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,10 +16,14 @@ from typing import Any
 import numpy as np
 
 from qnnci.arrays import Arrays, load_samples, save_samples
+from qnnci.build.adapt import Order, from_binary, to_binary
+from qnnci.context.info import ContextInfo
+from qnnci.files import commit, disk_errors
 from qnnci.findings import Finding
 from qnnci.model.parity import distance, finite
 from qnnci.project import Input
 from qnnci.rules import finding
+from qnnci.toolchain.worker import die_with_parent
 
 Json = dict[str, Any]
 
@@ -83,25 +93,79 @@ def compile_stage(
     return {}
 
 
-def inspect_stage(*, binary: str) -> Json:
-    """What the written binary says of itself."""
+def tool_stage(
+    *,
+    argv: list[str],
+    environment: dict[str, str],
+    scratch: str,
+    folder: str,
+    makes: dict[str, str],
+    may_make: dict[str, str],
+    files: dict[str, str],
+) -> Json:
+    """One program of the SDK, run in a scratch folder; what it made is moved to `folder` once it has ended.
+
+    Its output goes to the stage's log. How it ended is told, not judged: exit codes of these tools mislead.
+    """
+    shutil.rmtree(scratch, ignore_errors=True)
+    room = Path(scratch)
+    with disk_errors(room):
+        room.mkdir(parents=True)
+        for path, text in files.items():
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            Path(path).write_text(text, encoding="utf-8")
+    try:
+        sys.stdout.write(f"$ {shlex.join(argv)}\n")
+        sys.stdout.flush()
+        # The parent ends our whole process group; PDEATHSIG is for the case that only this worker is killed.
+        tool = subprocess.Popen(
+            argv,
+            cwd=scratch,
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, **environment},
+            preexec_fn=die_with_parent,  # noqa: PLW1509 - a worker has one thread
+        )
+        code = tool.wait()
+        made = {path: name for path, name in {**makes, **may_make}.items() if _filled(Path(path))}
+        with disk_errors(Path(folder)):
+            for path, name in made.items():
+                (Path(folder) / name).parent.mkdir(parents=True, exist_ok=True)
+                commit(Path(path), Path(folder) / name)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10
+    return {"exit_code": code, "missing": sorted(set(makes.values()) - set(made.values())), "peak_mb": peak}
+
+
+def _filled(path: Path) -> bool:
+    return path.is_file() and path.stat().st_size > 0
+
+
+def inspect_stage(*, binary: str, context_model: str) -> Json:
+    """What the written binary says of itself; an EPContext model around it where `context_model` names one."""
     from qnnci.context.read import read_context
 
-    return {"info": read_context(Path(binary)).to_json()}
+    info = read_context(Path(binary))
+    if context_model:
+        from qnnci.context.ep_context import write_ep_context
+
+        write_ep_context(info, Path(binary).name, Path(context_model))
+    return {"info": info.to_json()}
 
 
-def verify_stage(*, context_model: str, reference: str, soc_id: int, seconds: float) -> Json:
+def verify_stage(*, context_model: str, reference: str, info: Json, soc_id: int, seconds: float, order: Order) -> Json:
     """The written binary in the emulator against the original's outputs; no feed is begun after `seconds`."""
     from qnnci.toolchain.ort import Emulator
 
-    runner = Emulator(Path(context_model), soc_id=soc_id)
+    runner, graph = Emulator(Path(context_model), soc_id=soc_id), ContextInfo.from_json(info).graphs[0]
     started = time.monotonic()
     wants: list[Arrays] = []
     gots: list[Arrays] = []
     for feed, want in load_samples(Path(reference)):
         if gots and time.monotonic() - started > seconds:
             break
-        gots.append(runner.run(feed))
+        got = runner.run(to_binary(feed, graph.inputs, order))
+        gots.append(from_binary(got, want, graph.outputs, order))
         wants.append(want)
     outputs = {}
     findings: list[Finding] = []

@@ -52,7 +52,7 @@ def verify(
     project = one_model(source, inputs, verify=options, gates={"parity": bounds})
     graph = only_graph(project)
     context_model = _context_model(binary)
-    soc_id = read(context_model.with_name(context_model.name.replace("_ctx.onnx", ".bin"))).soc_id or 0
+    info = read(context_model.with_name(context_model.name.replace("_ctx.onnx", ".bin")))
     with tempfile.TemporaryDirectory(prefix="qnnci-verify-") as name, alone() as (stages, worker):
         folder, original = Path(name), fetched(source)
         records = [prepare(stages, "original", graph, folder, original, worker)]
@@ -62,7 +62,15 @@ def verify(
         if calls.REFERENCE in records[-1].files:
             reference = folder / calls.REFERENCE
             call = calls.verify(
-                binary.stem, folder, context_model, reference, soc_id=soc_id, seconds=project.verify.seconds, keys={}
+                binary.stem,
+                folder,
+                context_model.absolute(),
+                reference,
+                info=info,
+                soc_id=info.soc_id or 0,
+                seconds=project.verify.seconds,
+                order="same",
+                keys={},
             )
             records.append(stages.run(call, worker))
     found = [each for record in records for each in record.findings]

@@ -37,8 +37,8 @@ def run(
     for told in dict.fromkeys(map(str, built.errors)):  # one cause may stop many targets
         click.echo(f"error: {told}", err=True)
     verdict = "passed" if built.code == ExitCode.OK else "failed"
-    made, wanted = len(built.manifest.entries), len(targets)
-    out.print(f"{verdict}: {made} of {wanted} binaries, {built.path}")
+    good = sum(entry.passed for entry in built.manifest.entries)
+    out.print(f"{verdict}: {good} of {len(targets)} binaries are good, {built.path}")
     if github.on_github():
         github.report(built.manifest, built.path, errors=built.errors)
     return built.code

@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
-HOST = "x86_64-linux-clang"
-ANDROID = "aarch64-android"
+HOST: Final = "x86_64-linux-clang"
+ANDROID: Final = "aarch64-android"
 Target = Literal["x86_64-linux-clang", "aarch64-android"]
 
 # qairt-converter and qairt-quantizer renamed flags: new spelling from this SDK on.
@@ -46,12 +46,11 @@ OLD_SPELLING = {
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One call of a tool. `python` tools run under the SDK's own Python; `makes` must be there afterwards."""
+    """One call of a tool; `makes` must be there afterwards."""
 
     tool: str
     arguments: tuple[str, ...]
     makes: tuple[Path, ...]
-    python: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,14 +101,14 @@ def onnx_converter(model: Path, cpp: Path, options: Conversion) -> Command:
     # The converter takes one or the other; with a list, ops without encodings are calibrated.
     arguments += ["--float_fallback"] if options.float_fallback and options.input_list is None else []
     arguments += ["--use_per_channel_quantization"] if options.per_channel else []
-    return Command("qnn-onnx-converter", (*arguments, *options.extra), (cpp,), python=True)
+    return Command("qnn-onnx-converter", (*arguments, *options.extra), (cpp,))
 
 
 def model_library(cpp: Path, weights: Path | None, folder: Path, target: Target) -> Command:
     """qnn-model-lib-generator for one target; a graph without weights has no .bin."""
     arguments = ["-c", str(cpp), *(["-b", str(weights)] if weights else []), "-o", str(folder), "-t", target]
     arguments += ["-l", cpp.stem]
-    return Command("qnn-model-lib-generator", tuple(arguments), (library_path(folder, cpp.stem, target),), python=True)
+    return Command("qnn-model-lib-generator", tuple(arguments), (library_path(folder, cpp.stem, target),))
 
 
 def library_path(folder: Path, name: str, target: Target) -> Path:
@@ -127,7 +126,7 @@ def dlc_converter(model: Path, dlc: Path, options: Conversion, version: tuple[in
     if options.overrides is not None:
         arguments += ["--quantization_overrides", str(options.overrides)]
     return Command(
-        "qairt-converter", (*_spelled("qairt-converter", arguments, version), *options.extra), (dlc,), python=True
+        "qairt-converter", (*_spelled("qairt-converter", arguments, version), *options.extra), (dlc,)
     )
 
 
@@ -140,7 +139,7 @@ def dlc_quantizer(dlc: Path, quantized: Path, options: Conversion, version: tupl
     arguments += _widths(options, ("act", "weights", "bias"))
     arguments += ["--use_per_channel_quantization"] if options.per_channel else []
     arguments += ["--enable_float_fallback"] if options.float_fallback else []
-    return Command("qairt-quantizer", tuple(_spelled("qairt-quantizer", arguments, version)), (quantized,), python=True)
+    return Command("qairt-quantizer", tuple(_spelled("qairt-quantizer", arguments, version)), (quantized,))
 
 
 def context_generator(model: Path, dlc: Path | None, backend: Path, binary: Path, config: Path) -> Command:

@@ -25,11 +25,16 @@ _PR_SET_PDEATHSIG = 1
 def main() -> None:
     """Serve until standard input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what Ctrl-C stops
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # a killed parent leaves no compiler behind
+    die_with_parent()
     answers = os.fdopen(int(sys.argv[1]), "w", encoding="utf-8")
     for line in sys.stdin:
         answers.write(json.dumps(_serve(json.loads(line))) + "\n")
         answers.flush()
+
+
+def die_with_parent() -> None:
+    """From now on, a killed parent leaves no compiler behind."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _serve(request: dict[str, Any]) -> dict[str, Any]:

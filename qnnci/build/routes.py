@@ -1,0 +1,78 @@
+"""A route from a prepared graph to a context binary, as the build sees it: what it refuses, and which stages it has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from qnnci.build import calls
+from qnnci.build.adapt import Order
+from qnnci.build.calls import Call
+from qnnci.build.sdk_route import SdkRoute
+from qnnci.findings import Finding
+from qnnci.plan import Target
+from qnnci.project import Precision
+from qnnci.project_file import ProjectFile
+from qnnci.rules import finding
+from qnnci.toolchain import sdk
+
+
+class Route(Protocol):
+    """`order` is what becomes of axes on the way, where a shape alone does not tell."""
+
+    @property
+    def order(self) -> Order: ...
+
+    def refusals(self, target: Target, *, quantized: bool) -> list[Finding]:
+        """What cannot be, before any tool runs. `quantized` says that the graph holds QDQ pairs."""
+
+    def conversions(self, graph: str, precision: Precision, folder: Path, prepared: dict[str, str]) -> list[Call]:
+        """Stages that are done once for all chips of a precision, in order; `folder` is the graph's."""
+
+    def compile(
+        self, target: Target, folder: Path, prepared: dict[str, str], converted: dict[str, str], nodes: Sequence[str]
+    ) -> Call:
+        """The stage that writes the target's binary into its `folder`."""
+
+
+@dataclass(frozen=True, slots=True)
+class OrtRoute:
+    """ONNX Runtime's QNN provider: nothing to convert, and the axes stay as they are."""
+
+    file: ProjectFile
+    order: Order = "same"
+
+    def refusals(self, target: Target, *, quantized: bool) -> list[Finding]:
+        if target.precision == "fp16" and quantized:
+            message = f"the graph holds quantized ops, the precision is {target.precision}"
+            return [finding("quantized-source", message)]
+        if target.precision != "fp16" and not quantized:
+            message = f"{target.precision} needs a quantized graph, this one holds no QuantizeLinear"
+            return [finding("quantize-needed", message)]
+        return []
+
+    def conversions(self, graph: str, precision: Precision, folder: Path, prepared: dict[str, str]) -> list[Call]:
+        del graph, precision, folder, prepared
+        return []
+
+    def compile(
+        self, target: Target, folder: Path, prepared: dict[str, str], converted: dict[str, str], nodes: Sequence[str]
+    ) -> Call:
+        del converted
+        return calls.compile_target(target, self.file.project.compile, folder, prepared, nodes)
+
+
+def route_of(file: ProjectFile, cache: Path) -> Route:
+    """The route that a project names.
+
+    Raises:
+        ToolMissing: it needs an SDK that is not there.
+
+    """
+    project = file.project
+    if project.route == "ort":
+        return OrtRoute(file)
+    root = str(file.base / project.sdk.root) if project.sdk.root else None
+    return SdkRoute(file, sdk.find(project.sdk.version, root, cache=cache), cache)
