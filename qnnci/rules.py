@@ -213,6 +213,63 @@ _CATALOGUE = (
         "The compiler ended without an error, but the context binary is missing or empty.",
         "see logs/compile.log",
     ),
+    Rule(
+        "htp-config",
+        "An option of the HTP config that would not take effect",
+        "error",
+        "The SDK's tools say little or nothing about keys that they do not know, and go on without them.",
+        "remove the key, or use an SDK that has it: docs/routes.md lists the keys",
+    ),
+    # the QAIRT SDK
+    Rule(
+        "sdk-missing-library",
+        "A library that the SDK needs does not load",
+        "error",
+        "The SDK's tools are linked with libc++ and libunwind, which it does not bring along, and with its own.",
+        "on Ubuntu and Debian: `apt-get install libc++1 libc++abi1 libunwind-14`; or install the SDK anew",
+    ),
+    Rule(
+        "sdk-python",
+        "The SDK's tools lack their Python",
+        "error",
+        "The SDK's converters are Python programs with compiled parts for Python 3.10, in an environment of their own.",
+        "run `qnnci sdk install`, which makes it",
+    ),
+    Rule(
+        "sdk-tool",
+        "A tool of the SDK does not start",
+        "error",
+        "The tool is not there, or its own --help fails.",
+        "run `qnnci sdk install`; run the tool with --help by hand to see all that it says",
+    ),
+    Rule(
+        "sdk-unknown-flag",
+        "A flag that this SDK does not know",
+        "error",
+        "The tool's own --help does not name a flag that qnnci would give it: this SDK is older or newer than known.",
+        "use an SDK version that docs/sdk.md names, and report this one to qnn-compile",
+    ),
+    Rule(
+        "sdk-missing-arch",
+        "The SDK has no libraries for a dsp arch",
+        "error",
+        "The SDK is older than the chip, or was unpacked without that folder: nothing made with it would run there.",
+        "use a newer SDK (v79 came with 2.30, v81 by 2.40), or leave the chip out",
+    ),
+    Rule(
+        "sdk-compiler",
+        "No compiler for model libraries",
+        "error",
+        "Route `model-lib` compiles the converter's C++ with clang++ and make.",
+        "on Ubuntu and Debian: `apt-get install clang make`; route `dlc` needs neither",
+    ),
+    Rule(
+        "sdk-ndk",
+        "No Android NDK",
+        "warning",
+        "The NDK is needed only for a model library that runs on Android itself; context binaries do without.",
+        "install NDK r26c or newer, and put it on PATH or into ANDROID_NDK_ROOT, if you ship model libraries",
+    ),
     # what the binary says
     Rule(
         "wrong-soc",
