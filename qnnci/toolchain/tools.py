@@ -125,9 +125,7 @@ def dlc_converter(model: Path, dlc: Path, options: Conversion, version: tuple[in
     arguments += _widths(options, ("float",))
     if options.overrides is not None:
         arguments += ["--quantization_overrides", str(options.overrides)]
-    return Command(
-        "qairt-converter", (*_spelled("qairt-converter", arguments, version), *options.extra), (dlc,)
-    )
+    return Command("qairt-converter", (*_spelled("qairt-converter", arguments, version), *options.extra), (dlc,))
 
 
 def dlc_quantizer(dlc: Path, quantized: Path, options: Conversion, version: tuple[int, ...]) -> Command:

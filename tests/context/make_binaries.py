@@ -13,9 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 from qnnci.toolchain.ort import compile_context
 
 
-def _save(
-    path: Path, nodes: list[Any], inputs: list[Any], outputs: list[Any], weights: dict[str, Any]
-) -> Path:
+def _save(path: Path, nodes: list[Any], inputs: list[Any], outputs: list[Any], weights: dict[str, Any]) -> Path:
     initializers = [numpy_helper.from_array(value, name) for name, value in weights.items()]
     graph = helper.make_graph(nodes, path.stem, inputs, outputs, initializers)
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), str(path))

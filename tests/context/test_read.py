@@ -56,9 +56,7 @@ def test_a_binary_is_read_with_the_sdk_that_is_named(
     assert inspect(binaries / "small.bin") == expected
 
 
-def test_an_sdk_root_without_the_library_is_never_passed_over(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_sdk_root_without_the_library_is_never_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QNN_SDK_ROOT", str(_sdk(tmp_path, "aarch64-android", "riscv64-linux")))
     with pytest.raises(ToolMissing, match=str(tmp_path)) as error:
         system_library()
@@ -122,15 +120,11 @@ class Stub:
 
         self._callbacks = [
             read._create(lambda _: create),
-            read._get_binary_info(answer("binary_info", binary_info or 0))
-            if binary_info is not None
-            else None,
+            read._get_binary_info(answer("binary_info", binary_info or 0)) if binary_info is not None else None,
             read._get_metadata(answer("metadata", metadata or 0)) if metadata is not None else None,
             read._free(free),
         ]
-        addresses = [
-            ctypes.cast(callback, ctypes.c_void_p) if callback else None for callback in self._callbacks
-        ]
+        addresses = [ctypes.cast(callback, ctypes.c_void_p) if callback else None for callback in self._callbacks]
         self.functions = abi.Functions(*addresses)
 
     def query(self) -> ContextInfo:
@@ -210,9 +204,7 @@ def test_sizes_and_spill_of_a_graph_too_large_for_its_vtcm(binaries: Path) -> No
     ("name", "soc_id", "arch", "vtcm_mb", "dtype"),
     [("w8", 93, 68, 2, "UFIXED_POINT_8"), ("w16", 43, 73, 8, "UFIXED_POINT_16")],
 )
-def test_quantized_graphs(
-    binaries: Path, name: str, soc_id: int, arch: int, vtcm_mb: int, dtype: str
-) -> None:
+def test_quantized_graphs(binaries: Path, name: str, soc_id: int, arch: int, vtcm_mb: int, dtype: str) -> None:
     info = inspect(binaries / f"{name}.bin")
     assert (info.soc_id, info.dsp_arch) == (soc_id, arch)
     [graph] = info.graphs
@@ -281,12 +273,9 @@ def test_every_word_of_the_metadata_damaged(binaries: Path, tmp_path: Path, name
         file.write_bytes(content[:offset] + (0xFFFFFF).to_bytes(4, "little") + content[offset + 4 :])
         files.append(file)
     verdicts = {
-        file: _judge(answer)
-        for file, answer in zip(files, _children(files, tmp_path / "answers"), strict=True)
+        file: _judge(answer) for file, answer in zip(files, _children(files, tmp_path / "answers"), strict=True)
     }
-    assert set(verdicts.values()) == {"read", "refused", "crashed"}, (
-        "libQnnSystem no longer crashes: find new damage"
-    )
+    assert set(verdicts.values()) == {"read", "refused", "crashed"}, "libQnnSystem no longer crashes: find new damage"
     crashing = [file for file, verdict in verdicts.items() if verdict == "crashed"]
     for file in crashing[:4]:
         with pytest.raises(UsageError, match=r"libQnnSystem crashes on it \(SIG(SEGV|ABRT|BUS)\)") as error:
@@ -360,9 +349,7 @@ def test_random_bytes(tmp_path: Path) -> None:
     assert (error.value.where, error.value.code) == (str(files[0]), 2)
 
 
-def test_other_files_are_refused_before_any_child_is_started(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_files_are_refused_before_any_child_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     (tmp_path / "model.bin").write_bytes(b"PK\x03\x04")
     with pytest.raises(UsageError, match="a DLC"):
@@ -422,9 +409,7 @@ def test_what_native_libraries_print_is_no_answer(binaries: Path, python: Callab
     assert inspect(binaries / "small.bin") == expected
 
 
-def test_errors_of_the_child_keep_their_kind(
-    tmp_path: Path, plausible: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_errors_of_the_child_keep_their_kind(tmp_path: Path, plausible: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QNN_SDK_ROOT", str(tmp_path))
     with pytest.raises(ToolMissing, match="QNN_SDK_ROOT is") as error:
         inspect(plausible)

@@ -81,9 +81,7 @@ def test_an_epcontext_model_names_the_binary(tmp_path: Path, embed_mode: int) ->
     error = refusal(_save(tmp_path / "vad_ctx.onnx", [node]))
     assert "EPContext model" in error.message
     beside = tmp_path / "vad_fp16_sm8750_v79.bin"
-    assert error.hint == (
-        f"the binary is {beside}" if embed_mode == 0 else "the binary is the .bin beside it"
-    )
+    assert error.hint == (f"the binary is {beside}" if embed_mode == 0 else "the binary is the .bin beside it")
 
 
 def test_an_epcontext_model_of_the_compiler_names_the_binary(binaries: Path) -> None:
@@ -127,9 +125,7 @@ def test_cut_short_by_its_own_header(tmp_path: Path) -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(
-    start=st.sampled_from(
-        [b"", HEADER, b"PK\x03\x04", b"\x08\x0a\x12", b"\x08\x0a:EPContextep_cache_context\x22"]
-    ),
+    start=st.sampled_from([b"", HEADER, b"PK\x03\x04", b"\x08\x0a\x12", b"\x08\x0a:EPContextep_cache_context\x22"]),
     rest=st.binary(max_size=60),
 )
 def test_no_bytes_crash_it(tmp_path_factory: pytest.TempPathFactory, start: bytes, rest: bytes) -> None:

@@ -31,9 +31,7 @@ class Memory:
     def array(self, kind: Any, items: list[Any]) -> int:
         return self.at((kind * len(items))(*items))
 
-    def tensor(
-        self, name: str, dims: list[int], dtype: int = 0x232, version: int = 1, **fields: Any
-    ) -> abi.Tensor:
+    def tensor(self, name: str, dims: list[int], dtype: int = 0x232, version: int = 1, **fields: Any) -> abi.Tensor:
         body = {"name": self.text(name), "rank": len(dims), "dimensions": self.array(abi.U32, dims)}
         return abi.Tensor(version=version, body=abi.TensorBody(**{**body, "data_type": dtype, **fields}))
 
@@ -93,9 +91,7 @@ def test_versions_1_and_2_in_full(memory: Memory, version: int) -> None:
         ("decoder", 4096),
     ]
     for graph in info.graphs:
-        assert [(t.name, t.dtype, t.shape, t.kind) for t in graph.inputs] == [
-            ("x", "FLOAT_32", (1, 3), "APP_WRITE")
-        ]
+        assert [(t.name, t.dtype, t.shape, t.kind) for t in graph.inputs] == [("x", "FLOAT_32", (1, 3), "APP_WRITE")]
         assert [(t.name, t.dtype, t.shape) for t in graph.outputs] == [
             ("y", "FLOAT_32", (1,)),
             ("z", "UINT_32", ()),
@@ -104,9 +100,7 @@ def test_versions_1_and_2_in_full(memory: Memory, version: int) -> None:
 
 
 @pytest.mark.parametrize(("version", "stride"), [(1, 48), (1, 64), (1, 88), (2, 64), (2, 88), (3, 88)])
-def test_graphs_lie_as_far_apart_as_the_age_of_the_sdk_has_them(
-    memory: Memory, version: int, stride: int
-) -> None:
+def test_graphs_lie_as_far_apart_as_the_age_of_the_sdk_has_them(memory: Memory, version: int, stride: int) -> None:
     graphs = [memory.graph(name, version) for name in ("one", "two", "three")]
     info = walk(memory.old(**memory.graphs(graphs, stride)), FILE_SIZE)
     assert [graph.name for graph in info.graphs] == ["one", "two", "three"]
@@ -115,9 +109,7 @@ def test_graphs_lie_as_far_apart_as_the_age_of_the_sdk_has_them(
 
 def test_what_lies_behind_an_older_graph_is_not_read(memory: Memory) -> None:
     garbage = {"num_updateable": 0xFFFFFFFF, "updateable": 1, "blob_size": 0xFFFFFFFF, "blob": 1}
-    assert (
-        walk(memory.old(**memory.graphs([memory.graph("g", 1, **garbage)])), FILE_SIZE).graphs[0].name == "g"
-    )
+    assert walk(memory.old(**memory.graphs([memory.graph("g", 1, **garbage)])), FILE_SIZE).graphs[0].name == "g"
     updateable = memory.tensors("updateable", [memory.tensor("lora", [4], kind=6)])
     graph = memory.graph("g", 2, **{**garbage, **updateable})
     [read] = walk(memory.old(2, **memory.graphs([graph])), FILE_SIZE).graphs
@@ -129,22 +121,16 @@ def blob(memory: Memory, *blocks: ctypes.Structure) -> dict[str, int]:
     return {"blob": memory.at(ctypes.create_string_buffer(raw, len(raw))), "blob_size": len(raw)}
 
 
-@pytest.mark.parametrize(
-    ("stored", "bytes_"), [(8 << 20, 8 << 20), (8, 8 << 20), (4, 4 << 20), (0, 0), (65536, 65536)]
-)
+@pytest.mark.parametrize(("stored", "bytes_"), [(8 << 20, 8 << 20), (8, 8 << 20), (4, 4 << 20), (0, 0), (65536, 65536)])
 def test_vtcm_is_in_bytes_whatever_the_sdk_stored(memory: Memory, stored: int, bytes_: int) -> None:
     first = abi.GraphBlobV1(version=1, spill_fill=5, vtcm=stored, optimization=3, dlbc=1, hvx_threads=4)
-    [graph] = walk(
-        memory.new(**memory.graphs([memory.graph("g", 3, **blob(memory, first))])), FILE_SIZE
-    ).graphs
+    [graph] = walk(memory.new(**memory.graphs([memory.graph("g", 3, **blob(memory, first))])), FILE_SIZE).graphs
     assert (graph.vtcm_bytes, graph.spill_fill_bytes, graph.optimization) == (bytes_, 5, 3)
     assert (graph.dlbc, graph.hvx_threads, graph.const_bytes) == (True, 4, None)
 
 
 def test_both_blocks_of_a_graph_blob(memory: Memory) -> None:
-    second = abi.GraphBlobV2(
-        version=2, io=1, op_data=2, const=3, ddr_tensor=4, shared_weights=5, safe_share_io=1
-    )
+    second = abi.GraphBlobV2(version=2, io=1, op_data=2, const=3, ddr_tensor=4, shared_weights=5, safe_share_io=1)
     both = blob(memory, abi.GraphBlobV1(version=1, vtcm=8), second)
     assert both["blob_size"] == 112
     metadata = memory.at(abi.ContextBlob(version=1, dsp_arch=73))
@@ -162,12 +148,8 @@ def test_both_blocks_of_a_graph_blob(memory: Memory) -> None:
 @pytest.mark.parametrize(
     "blocks", [(abi.GraphBlobV1(version=9),), (abi.ContextBlob(version=1),), (abi.ContextBlob(version=2),)]
 )
-def test_unknown_and_short_blocks_are_left_alone(
-    memory: Memory, blocks: tuple[ctypes.Structure, ...]
-) -> None:
-    [graph] = walk(
-        memory.new(**memory.graphs([memory.graph("g", 3, **blob(memory, *blocks))])), FILE_SIZE
-    ).graphs
+def test_unknown_and_short_blocks_are_left_alone(memory: Memory, blocks: tuple[ctypes.Structure, ...]) -> None:
+    [graph] = walk(memory.new(**memory.graphs([memory.graph("g", 3, **blob(memory, *blocks))])), FILE_SIZE).graphs
     assert (graph.spill_fill_bytes, graph.vtcm_bytes, graph.io_bytes) == (None, None, None)
 
 
@@ -274,9 +256,7 @@ def test_counts_inside_graphs_and_tensors_are_not_believed(memory: Memory) -> No
         "5000 tensors": memory.graph("g", 3, num_updateable=5000, updateable=1),
         "graph of version 7": memory.graph("g", 7),
         "tensor of version 5": memory.graph("g", 3, inputs=memory.array(abi.Tensor, [abi.Tensor(version=5)])),
-        "rank 4294967295": memory.graph(
-            "g", 3, inputs=memory.array(abi.Tensor, [memory.tensor("x", [1], rank=HUGE)])
-        ),
+        "rank 4294967295": memory.graph("g", 3, inputs=memory.array(abi.Tensor, [memory.tensor("x", [1], rank=HUGE)])),
     }
     for message, graph in cases.items():
         with pytest.raises(UsageError, match=message):
