@@ -51,7 +51,12 @@ def test_the_binary_is_for_the_chip_of_the_table(soc, worker, model, tmp_path):
     }
     compiled = worker.ask("qnnci.build.work:compile_stage", arguments, log=tmp_path / "log", limit=AMPLE)
     assert (compiled.refused, compiled.death) == ("", "")
-    read = worker.ask("qnnci.build.work:inspect_stage", {"binary": str(binary)}, log=tmp_path / "log", limit=AMPLE)
+    read = worker.ask(
+        "qnnci.build.work:inspect_stage",
+        {"binary": str(binary), "context_model": ""},
+        log=tmp_path / "log",
+        limit=AMPLE,
+    )
     info = read.result["info"]
     assert (info["soc_id"], info["dsp_arch"]) == (soc.id, soc.arch)
     assert [graph["vtcm_bytes"] for graph in info["graphs"]] == [soc.vtcm_mb << 20]
