@@ -26,6 +26,7 @@ def listed(*patterns: str) -> list[Path]:
 
 WORKFLOWS = listed(".github/workflows/*.yml", "tests/actions/workflow.yml")
 ACTIONS = listed("action.yml", "**/action.yml")
+DOCKERFILES = listed("docker/Dockerfile-*[0-9]")
 SHELL = [
     path for path in listed() if path.suffix == ".sh" or re.match(rb"#!\S*/(env )?(ba)?sh\b", path.read_bytes()[:64])
 ]
@@ -51,6 +52,7 @@ def test_there_is_something_to_lint() -> None:
     assert ROOT / "action.yml" in ACTIONS
     assert ROOT / ".github/workflows/ci.yml" in WORKFLOWS
     assert ROOT / "actions/install.sh" in SHELL
+    assert ROOT / "docker/Dockerfile-2.40" in DOCKERFILES
 
 
 def test_actionlint() -> None:
@@ -78,6 +80,19 @@ def test_zizmor() -> None:
 )
 def test_schema(schema: str, paths: list[Path]) -> None:
     lint("check-jsonschema", "--builtin-schema", f"vendor.{schema}", *paths)
+
+
+@pytest.mark.parametrize("path", DOCKERFILES, ids=name)
+def test_hadolint(path: Path) -> None:
+    lint("hadolint", "--failure-threshold=style", path)
+
+
+@pytest.mark.parametrize("path", DOCKERFILES, ids=name)
+def test_images_are_pinned(path: Path) -> None:
+    stages = re.findall(r"^FROM (\S+) AS (\w+)$", path.read_text(), re.MULTILINE)
+    own = {"scratch", *(stage for _, stage in stages)}
+    assert [image for image, _ in stages if image not in own and "@sha256:" not in image] == []
+    assert len(stages) == len(re.findall(r"^FROM\b", path.read_text(), re.MULTILINE))
 
 
 @pytest.mark.parametrize("path", SHELL, ids=name)
