@@ -18,6 +18,8 @@ Metric = Literal["cosine", "snr_db", "max_abs", "max_rel"]
 
 # Names become folders, file names and matrix ids, so they keep to what every file system takes.
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$"
+# Of a graph with `each`, whose placeholders are filled in before anything else looks at the name.
+GRAPH_NAME = r"^[A-Za-z0-9{][A-Za-z0-9_.{}-]{0,99}$"
 SHA256 = r"^[0-9a-f]{64}$"
 
 
@@ -239,6 +241,9 @@ class Graph(Model):
         description="A path, https://…, hf://org/repo/file@revision or pypi://name==version/path/in/wheel."
     )
     sha256: Annotated[str, Field(pattern=SHA256)] | None = Field(None, description="What the file must be.")
+    each: dict[str, tuple[str | int | float, ...]] | None = Field(
+        None, description="Lists of values: one graph for each combination; `{key}` in name and texts is its value."
+    )
     inputs: Inputs = Field({}, description="Shapes and constants by the name of the graph's input.")
     precision: Precisions | None = Field(None, description="Default: the project's.")
     socs: SocNames | None = Field(None, description="Default: the project's.")
@@ -255,7 +260,7 @@ class Project(Model):
     license: str | None = Field(None, description="Licence of the model: a compiled model is the model.")
     route: Route = Field("ort", description="How graphs are compiled.")
     socs: SocNames = Field(description="Chips, by name, alias or id: `qnnci socs` lists them.")
-    graphs: Annotated[dict[Annotated[str, Field(pattern=NAME)], Graph], Field(min_length=1)] = Field(
+    graphs: Annotated[dict[Annotated[str, Field(pattern=GRAPH_NAME)], Graph], Field(min_length=1)] = Field(
         description="The ONNX files, by a name that becomes a folder and part of file names."
     )
     precision: Precisions = PrecisionMap()

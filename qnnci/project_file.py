@@ -12,7 +12,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from qnnci.errors import UsageError
-from qnnci.project import NAME, SHA256, Project
+from qnnci.project import GRAPH_NAME, NAME, SHA256, Project
+from qnnci.variants import expand
 from qnnci.yaml_lines import Loc, read
 
 _TOLD = 20  # complaints; more help nobody
@@ -36,6 +37,7 @@ _WORDS = {
 }
 
 _PATTERNS = {
+    GRAPH_NAME: "must be letters, digits, `_`, `.` and `-`, and begin with a letter or digit",
     NAME: "must be letters, digits, `_`, `.` and `-`, and begin with a letter or digit",
     SHA256: "must be 64 digits of 0-9 and a-f",
 }
@@ -69,6 +71,7 @@ def load(path: Path, edit: Callable[[dict[str, Any]], dict[str, Any]] = lambda d
     data, lines = read(path)
     if not isinstance(data, dict):
         raise UsageError("a project file is a mapping with name, socs and graphs", where=f"{path}:1")
+    data, lines = expand(data, lines, str(path))
     return ProjectFile(validate(edit(data), str(path), lines), path, lines)
 
 
