@@ -21,6 +21,7 @@ from qnnci.commands.project import schema_text
 from qnnci.project import Project
 from qnnci.report.chips import _HEADER, _row
 from qnnci.soc import all_socs, htp_socs
+from qnnci.toolchain.sdk_install import pins
 from tests.support.schema_keys import Keys
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -119,6 +120,11 @@ def action_outputs() -> str:
     return _table(("output", "what it is"), rows)
 
 
+def sdk_zips() -> str:
+    rows = ((version, f"{pin.bytes:,}", _code(pin.sha256), pin.source) for version, pin in pins().items())
+    return _table(("version", "bytes", "sha256", "measured by"), rows)
+
+
 BLOCKS: dict[str, Callable[[], str]] = {
     "exit-codes": exit_codes,
     "rules": all_rules,
@@ -128,6 +134,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "cli": verbs,
     "action-inputs": action_inputs,
     "action-outputs": action_outputs,
+    "sdks": sdk_zips,
 }
 
 
