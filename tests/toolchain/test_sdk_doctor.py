@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,7 @@ from support.sdk_zip import FILES, VERSION, unpacked
 from qnnci.errors import ExitCode
 from qnnci.soc import find_soc
 from qnnci.toolchain import sdk_doctor, sdk_venv, tools
-from qnnci.toolchain.sdk import Sdk
+from qnnci.toolchain.sdk import Sdk, describe
 
 LIBC = {"libc.so.6": "libc6"}
 
@@ -37,7 +37,7 @@ def sdk_with(folder: Path, **changed: bytes) -> Sdk:
 def library(monkeypatch: pytest.MonkeyPatch) -> Path:
     """A library that loads; the system has all that is needed."""
     monkeypatch.setattr(sdk_doctor, "HOST_LIBRARIES", LIBC)
-    spec = importlib.util.find_spec("pydantic_core._pydantic_core")
+    spec = find_spec("pydantic_core._pydantic_core")
     assert spec is not None
     assert spec.origin is not None
     return Path(spec.origin)
@@ -85,6 +85,17 @@ def test_flags_as_the_version_spells_them(tmp_path: Path) -> None:
     assert list(sdk_doctor.check_tool(old, "qairt-quantizer", None)) == []
     (found,) = sdk_doctor.check_tool(Sdk(old.root, VERSION), "qairt-quantizer", None)
     assert "--enable_float_fallback" in found.message
+
+
+@pytest.mark.skipif(find_spec("onnxruntime_qnn") is None, reason="the stand-in links the embedded compiler's libraries")
+@pytest.mark.parametrize("version", ["2.25.0.240728-standin", "2.40.0.251030-standin"])
+def test_the_tools_own_help_names_what_is_used(tmp_path: Path, version: str) -> None:
+    """The stand-in prints the help of its version, as far as it is known."""
+    from sdk.make import make
+
+    sdk = describe(make(tmp_path, version))
+    found = [each for tool in tools.USED_FLAGS for each in sdk_doctor.check_tool(sdk, tool, Path(sys.executable))]
+    assert (sdk.version, found) == (version, [])
 
 
 @pytest.mark.parametrize(
