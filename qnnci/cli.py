@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -13,6 +14,7 @@ import click
 
 from qnnci import __version__
 from qnnci.errors import ExitCode, MachineError, QnnciError, UsageError
+from qnnci.report.problems import clean
 
 # As `qnnci.project` has them, which takes too long to import here.
 PRECISIONS = ("fp16", "w8a8", "w8a16", "w4a16")
@@ -296,6 +298,7 @@ def _terminate(_signal: int, _frame: object) -> None:
 
 def main() -> None:
     """Run the command line; on GitHub, so that nothing in what is printed is taken for a workflow command."""
+    _mend_streams()
     if os.environ.get("GITHUB_ACTIONS") != "true":
         sys.exit(_main())
     from qnnci.report import github
@@ -303,6 +306,17 @@ def main() -> None:
     with github.stopped_commands():
         code = _main()
     sys.exit(code)
+
+
+def _mend_streams() -> None:
+    """Closed ones go nowhere, for the next file opened would come to stand for them; and no character is too odd."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            os.dup2(os.open(os.devnull, os.O_RDWR), number)
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", encoding="utf-8"))
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _main() -> int:
@@ -326,6 +340,12 @@ def _main() -> int:
     except OSError as error:
         reason = f"{error.strerror}: {error.filename}" if error.filename else str(error)
         code = _fail(MachineError(reason), debug=said["debug"])
+    except Exception as error:  # noqa: BLE001 - else Python's exit code 1 would say that a gate failed
+        bug = QnnciError(
+            f"qnnci itself failed: {type(error).__name__}: {error}", hint="this is a bug: please report it"
+        )
+        bug.__cause__ = error
+        code = _fail(bug, debug=True)
     return int(code or 0)
 
 
@@ -334,7 +354,7 @@ def _fail(error: QnnciError, *, debug: bool) -> ExitCode:
         import traceback
 
         traceback.print_exception(error)
-    click.echo(f"error: {error}", err=True)
+    click.echo(f"error: {clean(str(error))}", err=True)
     _tell_github(error)
     return error.code
 

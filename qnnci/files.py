@@ -8,6 +8,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -17,11 +18,21 @@ from typing import Any
 from qnnci.errors import MachineError
 
 SCRATCH = ".scratch-"  # begins the names of folders that tools write into before their files are renamed
+_PART = re.compile(r"\..+\.[a-z0-9_]{8}\.part")  # the names that `replacing` gives, and hardly anyone else
 
 
 def default_cache() -> Path:
-    """The folder for downloads: `$QNNCI_CACHE`, else ~/.cache/qnnci."""
-    return Path(os.environ.get("QNNCI_CACHE") or "~/.cache/qnnci").expanduser().absolute()
+    """The folder for downloads: `$QNNCI_CACHE`, else ~/.cache/qnnci.
+
+    Raises:
+        MachineError: this user has no home folder, and no other is named.
+
+    """
+    try:
+        return Path(os.environ.get("QNNCI_CACHE") or "~/.cache/qnnci").expanduser().absolute()
+    except RuntimeError as error:
+        hint = "set QNNCI_CACHE to a folder for downloads, or HOME"
+        raise MachineError("this user has no home folder to keep downloads in", hint=hint) from error
 
 
 @contextlib.contextmanager
@@ -35,6 +46,9 @@ def disk_errors(path: Path) -> Iterator[None]:
             errno.EDQUOT: "the quota is used up: free some space; finished stages stand",
             errno.EACCES: "give this user the right to write there, or choose another place (`output`, QNNCI_CACHE)",
             errno.EROFS: "the file system is read-only: choose another place (`output`, QNNCI_CACHE)",
+            errno.EEXIST: "a folder is needed there: move the file away, or choose another place (`output`)",
+            errno.ENOTDIR: "a file stands where a folder is needed: choose another place (`output`, QNNCI_CACHE)",
+            errno.ENAMETOOLONG: "choose a place with a shorter name (`output`, QNNCI_CACHE)",
         }
         if error.errno not in hints:
             raise
@@ -88,7 +102,8 @@ def locked(lock: Path, *, waiting: Callable[[], None] = lambda: None) -> Iterato
 def remove_leftovers(folder: Path) -> None:
     """Remove what killed runs left under temporary names, anywhere below a folder that nobody else writes to now."""
     for part in folder.rglob(".*.part"):
-        part.unlink(missing_ok=True)
+        if _PART.fullmatch(part.name) and part.is_file():
+            part.unlink(missing_ok=True)
     for scratch in folder.rglob(f"{SCRATCH}*"):
         shutil.rmtree(scratch, ignore_errors=True)
 

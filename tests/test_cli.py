@@ -19,7 +19,7 @@ from support.command import environment
 
 from qnnci import __version__
 from qnnci.cli import _main, cli
-from qnnci.errors import MachineError
+from qnnci.errors import MachineError, UsageError
 from qnnci.project_file import load, validate
 from qnnci.soc import all_socs, htp_socs
 
@@ -214,6 +214,8 @@ def test_debug_shows_where_an_error_comes_from(qnnci, monkeypatch):
         (MachineError("disk full", hint="free some"), 5, "error: disk full\n  → free some"),
         (PermissionError(13, "Permission denied", "/x"), 5, "error: Permission denied: /x"),
         (KeyboardInterrupt(), 130, "finished stages stand"),
+        (ZeroDivisionError("odd"), 4, "qnnci itself failed: ZeroDivisionError: odd\n  → this is a bug"),
+        (UsageError("no such input \x1b]0;title\x07"), 2, "error: no such input  ]0;title \n"),
     ],
 )
 def test_what_is_nobodys_mistake_has_its_own_code(qnnci, monkeypatch, error, code, said):
@@ -233,3 +235,19 @@ def test_a_reader_that_has_gone_is_no_success_and_no_noise(tmp_path):
     done = subprocess.run(argv, stdout=writer, stderr=subprocess.PIPE, cwd=tmp_path, env=environment(), check=False)
     os.close(writer)
     assert (done.returncode, done.stderr) == (130, b"")
+
+
+def test_closed_streams_and_a_poor_encoding_are_no_failure(tmp_path):
+    graphs.cnn(tmp_path / "m.onnx", batch="N")
+    script = '"$0" -m qnnci check m.onnx'
+    for closed in (">&-", "<&- >&- 2>&-"):
+        done = subprocess.run(
+            ["sh", "-c", f"{script} {closed}", sys.executable], cwd=tmp_path, env=environment(), check=False
+        )
+        assert done.returncode == 1  # a gate, as with open ones
+    argv = [sys.executable, "-m", "qnnci", "check", "m.onnx"]
+    env = environment(PYTHONIOENCODING="ascii")
+    done = subprocess.run(argv, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert r"\u2717 error dynamic-dim" in done.stdout
+    assert done.stderr == ""

@@ -12,7 +12,17 @@ from pathlib import Path
 import pytest
 
 from qnnci.errors import MachineError
-from qnnci.files import SCRATCH, commit, disk_errors, remove_leftovers, replacing, sha256, write_json, write_text
+from qnnci.files import (
+    SCRATCH,
+    commit,
+    default_cache,
+    disk_errors,
+    remove_leftovers,
+    replacing,
+    sha256,
+    write_json,
+    write_text,
+)
 
 
 @pytest.fixture
@@ -90,8 +100,11 @@ def test_a_killed_writer_leaves_the_old_file_and_a_part_that_is_removed_later(ol
 
 
 def test_leftovers_are_only_our_own(tmp_path):
-    kept = [tmp_path / name for name in ("a/b.part", "a/.hidden", "a/.stages/x.json")]
-    gone = [tmp_path / name for name in ("a/.b.bin.xyz.part", f"a/{SCRATCH}1/c.bin", f"{SCRATCH}2/d/e")]
+    kept = [
+        tmp_path / name
+        for name in ("a/b.part", "a/.hidden", "a/.stages/x.json", "a/.mine.part", "a/.b.bin.not-ours.part")
+    ]
+    gone = [tmp_path / name for name in ("a/.b.bin.x_z01234.part", f"a/{SCRATCH}1/c.bin", f"{SCRATCH}2/d/e")]
     for path in kept + gone:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("")
@@ -101,7 +114,7 @@ def test_leftovers_are_only_our_own(tmp_path):
     assert not list(tmp_path.rglob(f"{SCRATCH}*"))
 
 
-@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS])
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS, errno.ENOTDIR, errno.EEXIST])
 def test_what_the_machine_refuses_names_the_place_and_a_way_out(code):
     with (
         pytest.raises(MachineError, match=f"{os.strerror(code)}: /some/file") as caught,
@@ -109,6 +122,14 @@ def test_what_the_machine_refuses_names_the_place_and_a_way_out(code):
     ):
         raise OSError(code, "…")
     assert caught.value.hint
+
+
+def test_a_user_without_a_home_is_told_to_name_a_cache(monkeypatch):
+    monkeypatch.delenv("QNNCI_CACHE", raising=False)
+    monkeypatch.setattr("os.path.expanduser", lambda path: path)
+    with pytest.raises(MachineError, match="no home") as caught:
+        default_cache()
+    assert "QNNCI_CACHE" in caught.value.hint
 
 
 def test_other_errors_are_not_the_machines_fault():

@@ -16,6 +16,7 @@ from qnnci.files import default_cache
 from qnnci.flags import Flags, project_file
 from qnnci.plan import plan
 from qnnci.report import github
+from qnnci.report.problems import clean
 from qnnci.report.terminal import console, progress, show_findings, show_results
 
 
@@ -35,7 +36,7 @@ def run(
         show_results(built.manifest, out)
     show_findings(built.findings, out)
     for told in dict.fromkeys(map(str, built.errors)):  # one cause may stop many targets
-        click.echo(f"error: {told}", err=True)
+        click.echo(f"error: {clean(told)}", err=True)
     verdict = "passed" if built.code == ExitCode.OK else "failed"
     good = sum(entry.passed for entry in built.manifest.entries)
     out.print(f"{verdict}: {good} of {len(targets)} binaries are good, {built.path}")

@@ -32,7 +32,7 @@ _MB = 1 << 20
 def console(*, error: bool = False) -> Console:
     """Return a console that neither wraps nor cuts where its output is not a terminal."""
     stream = sys.stderr if error else sys.stdout
-    return Console(file=stream, soft_wrap=True, width=None if stream.isatty() else 200, highlight=False)
+    return Console(file=stream, soft_wrap=True, width=None if stream.isatty() else 200, highlight=False, emoji=False)
 
 
 @contextmanager
