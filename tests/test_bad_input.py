@@ -70,6 +70,25 @@ def test_weights_missing(tmp_path):
     assert "bad.onnx.data" in ended.said
 
 
+def test_weights_that_change_beside_the_same_graph_are_a_new_model(tmp_path):
+    graphs.with_external_weights(tmp_path / "bad.onnx")
+    assert built(tmp_path, {"source": "bad.onnx"}, "--no-verify").code == 0
+    weights = tmp_path / "bad.onnx.data"
+    weights.write_bytes(weights.read_bytes()[::-1])
+    ended = qnnci("build", "--no-verify", cwd=tmp_path)
+    assert "bad-SM8550: compile done" in ended.said
+    assert "fine-SM8550: compile" not in ended.said
+    ended = qnnci("build", "--no-verify", cwd=tmp_path)
+    assert "done in" not in ended.said
+
+
+def test_an_input_that_nothing_reads(tmp_path):
+    node = onnx.helper.make_node("Relu", ["x"], ["y"])
+    graphs.save(tmp_path / "bad.onnx", [node], {"x": [1, 8], "unused": [1, 4]}, {"y": [1, 8]})
+    ended = built(tmp_path, {"source": "bad.onnx"})
+    assert ended.code == 0, ended.said
+
+
 def test_unknown_soc(tmp_path):
     file = project(tmp_path, {"g": {"source": "g.onnx"}}, ["SM8751"])
     ended = qnnci("build", cwd=tmp_path)

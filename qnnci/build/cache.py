@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import metadata
@@ -53,7 +56,7 @@ def _code() -> str:
     # A version number alone would keep results of older code in a checkout or a fork.
     digest = hashlib.sha256()
     root = files("qnnci")
-    for part in (root, root / "model", root / "toolchain", root / "context", root / "data"):
+    for part in (root, *(root / name for name in ("model", "toolchain", "context", "build", "data"))):
         for file in sorted(part.iterdir(), key=lambda each: each.name):
             if file.is_file() and file.name.endswith((".py", ".csv")):
                 digest.update(file.read_bytes())
@@ -64,6 +67,8 @@ def load(folder: Path, stage: str, key: str) -> Record | None:
     """The record of a stage that was done with this very key and whose files are untouched."""
     kept = _kept(folder, stage)
     if kept.get("key") != key or not all(_same(folder / name, seen) for name, seen in kept["files"].items()):
+        return None
+    if (reads := kept["data"].get("reads")) and stamped(map(Path, reads)) != reads:
         return None
     return Record(
         data=kept["data"],
@@ -111,9 +116,27 @@ def _path(folder: Path, stage: str) -> Path:
     return folder / ".stages" / f"{stage}.json"
 
 
+def stamped(paths: Iterable[Path]) -> dict[str, list[int]]:
+    """Size and time of files that a stage reads beside those in its key; of what is not there, nothing.
+
+    A stage that gives these as `reads` is done again when they change, which a digest of gigabytes would tell late.
+    """
+    found = {}
+    for path in map(Path.absolute, paths):
+        with suppress(OSError):
+            stat = path.stat()
+            found[str(path)] = [stat.st_size, stat.st_mtime_ns]
+    return found
+
+
 def _seen(path: Path) -> dict[str, Any]:
     stat = path.stat()
-    return {"bytes": stat.st_size, "mtime_ns": stat.st_mtime_ns, "sha256": sha256(path)}
+    return {"bytes": stat.st_size, "times": _times(stat), "sha256": sha256(path)}
+
+
+def _times(stat: os.stat_result) -> list[int]:
+    """Of the content and of the inode: unlike the first, the second cannot be set."""
+    return [stat.st_mtime_ns, stat.st_ctime_ns]
 
 
 def _same(path: Path, seen: dict[str, Any]) -> bool:
@@ -121,6 +144,6 @@ def _same(path: Path, seen: dict[str, Any]) -> bool:
         stat = path.stat()
         if stat.st_size != seen["bytes"]:
             return False
-        return bool(stat.st_mtime_ns == seen["mtime_ns"] or sha256(path) == seen["sha256"])
+        return bool(_times(stat) == seen["times"] or sha256(path) == seen["sha256"])
     except OSError:  # gone, or no longer ours to read
         return False

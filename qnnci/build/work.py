@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import numpy as np
 
 from qnnci.arrays import Arrays, load_samples, save_samples
 from qnnci.build.adapt import Order, from_binary, to_binary
+from qnnci.build.cache import stamped
 from qnnci.context.info import ContextInfo
 from qnnci.files import commit, disk_errors
 from qnnci.findings import Finding
@@ -31,8 +33,11 @@ Json = dict[str, Any]
 def prepare_stage(*, source: str, folder: str, inputs: Json, simplify: bool) -> Json:
     """Source to static graph: `prepared.onnx` in `folder` unless a finding is an error."""
     from qnnci.model.prepare import prepare
+    from qnnci.model.weights import files_beside
 
-    return {"findings": _plain(prepare(Path(source), Path(folder), inputs=_inputs(inputs), simplify=simplify))}
+    reads = stamped(files_beside(Path(source)))  # before they are read: a change meanwhile counts
+    found = prepare(Path(source), Path(folder), inputs=_inputs(inputs), simplify=simplify)
+    return {"findings": _plain(found), "reads": reads}
 
 
 def check_stage(*, model: str, inputs: Json) -> Json:
@@ -123,7 +128,7 @@ def tool_stage(
             cwd=scratch,
             stdin=subprocess.DEVNULL,
             env={**os.environ, **environment},
-            preexec_fn=die_with_parent,  # noqa: PLW1509 - a worker has one thread
+            preexec_fn=partial(die_with_parent, os.getpid()),  # noqa: PLW1509 - a worker has one thread
         )
         code = tool.wait()
         made = {path: name for path, name in {**makes, **may_make}.items() if _filled(Path(path))}
@@ -164,7 +169,8 @@ def verify_stage(*, context_model: str, reference: str, info: Json, soc_id: int,
     for feed, want in load_samples(Path(reference)):
         if gots and time.monotonic() - started > seconds:
             break
-        got = runner.run(to_binary(feed, graph.inputs, order))
+        # An input that nothing reads is in the EPContext model, but not in the binary.
+        got = runner.run({**feed, **to_binary(feed, graph.inputs, order)})
         gots.append(from_binary(got, want, graph.outputs, order))
         wants.append(want)
     outputs = {}

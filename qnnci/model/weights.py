@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -11,7 +12,7 @@ import onnx
 
 from qnnci.errors import UsageError
 from qnnci.files import disk_errors
-from qnnci.model.graph import tensor_bytes, tensors
+from qnnci.model.graph import load, tensor_bytes, tensors
 
 # A protobuf message cannot reach 2 GiB; the rest is room for nodes and for onnxsim's folded constants.
 INLINE_LIMIT = 2**31 - 2**26
@@ -47,6 +48,19 @@ def missing(model: Any, folder: Path) -> Iterator[str]:
         if location not in told and (problem := _problem(tensor, folder)):
             told.add(location)
             yield problem
+
+
+def files_beside(source: Path) -> list[Path]:
+    """Files in which a model keeps weights, there or not. A large model without any is not parsed for it.
+
+    Raises:
+        UsageError: as `load`, or a place outside of the model's folder.
+
+    """
+    with contextlib.suppress(OSError):
+        if b"location" not in source.read_bytes():  # the key that every tensor kept outside has
+            return []
+    return sorted({_slice(tensor, source.parent).path for tensor in outside(load(source))})
 
 
 def _problem(tensor: Any, folder: Path) -> str | None:

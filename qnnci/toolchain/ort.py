@@ -145,11 +145,13 @@ class Emulator:
 
     def __init__(self, context_model: Path, *, soc_id: int) -> None:
         self._session = _session(context_model, {}, {"soc_model": str(soc_id)})
+        self._inputs = [each.name for each in self._session.get_inputs()]
         self._outputs = [output.name for output in self._session.get_outputs()]
 
     def run(self, feed: Arrays) -> Arrays:
-        """Run one feed; names, shapes and dtypes are those of the graph's own inputs and outputs."""
-        return dict(zip(self._outputs, self._session.run(None, feed), strict=True))
+        """Run one feed, which may hold more; names, shapes and dtypes are those of the graph's own ports."""
+        given = {name: feed[name] for name in self._inputs if name in feed}
+        return dict(zip(self._outputs, self._session.run(None, given), strict=True))
 
 
 def versions() -> dict[str, str]:

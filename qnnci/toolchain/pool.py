@@ -105,7 +105,7 @@ class Worker:
         self.stop()
         reader, writer = os.pipe()
         self._child = subprocess.Popen(
-            [sys.executable, "-m", "qnnci.toolchain.worker", str(writer)],
+            [sys.executable, "-m", "qnnci.toolchain.worker", str(writer), str(os.getpid())],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -1,7 +1,8 @@
 """The child side: a process that does one stage after another for its parent, so that a native crash costs one stage.
 
-Requests come as JSON lines on standard input, answers go as JSON lines to the descriptor given as the only argument;
-standard output and error of each stage, native libraries included, go to the stage's own log file.
+Requests come as JSON lines on standard input, answers go as JSON lines to the descriptor given as the first argument;
+standard output and error of each stage, native libraries included, go to the stage's own log file. The second argument
+is the parent's process id.
 """
 
 from __future__ import annotations
@@ -25,16 +26,18 @@ _PR_SET_PDEATHSIG = 1
 def main() -> None:
     """Serve until standard input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what Ctrl-C stops
-    die_with_parent()
+    die_with_parent(int(sys.argv[2]))
     answers = os.fdopen(int(sys.argv[1]), "w", encoding="utf-8")
     for line in sys.stdin:
         answers.write(json.dumps(_serve(json.loads(line))) + "\n")
         answers.flush()
 
 
-def die_with_parent() -> None:
-    """From now on, a killed parent leaves no compiler behind."""
+def die_with_parent(parent: int) -> None:
+    """From now on, a killed parent leaves no compiler behind; nor does one that was killed before this call."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _serve(request: dict[str, Any]) -> dict[str, Any]:

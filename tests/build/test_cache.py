@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from qnnci.build import cache
-from qnnci.build.cache import Record, key_of, load, save
+from qnnci.build.cache import Record, key_of, load, save, stamped
 from qnnci.rules import finding
 
 PARTS = {"model": {"prepared.onnx": "0" * 64}, "soc_id": 69, "fp16": True, "label": "g", "shape": [1, 3]}
@@ -47,7 +47,7 @@ def test_the_key_changes_with_tools_and_with_our_own_code(monkeypatch, what):
 
 def test_our_code_is_all_that_decides_results(tmp_path, monkeypatch):
     (tmp_path / "model").mkdir()
-    for folder in ("toolchain", "context", "data"):
+    for folder in ("toolchain", "context", "build", "data"):
         (tmp_path / folder).mkdir()
     source = tmp_path / "model" / "prepare.py"
     seen = set()
@@ -103,6 +103,24 @@ def test_a_touched_file_is_still_the_same(folder):
 def test_a_changed_file_undoes_the_stage(folder, content):
     (folder / "a.bin").write_bytes(content)
     assert load(folder, "compile", "key") is None
+
+
+def test_a_changed_file_undoes_the_stage_whatever_time_it_is_given(folder):
+    before = (folder / "a.bin").stat()
+    (folder / "a.bin").write_bytes(b"BINARY")
+    os.utime(folder / "a.bin", ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert load(folder, "compile", "key") is None
+
+
+def test_a_stage_is_undone_by_what_else_it_read(folder, tmp_path):
+    outside = [tmp_path / name for name in ("weights", "not there")]
+    outside[0].write_bytes(b"1")
+    save(folder, "prepare", "key", Record(data={"reads": stamped(outside)}))
+    assert load(folder, "prepare", "key")
+    outside[0].write_bytes(b"22")
+    assert load(folder, "prepare", "key") is None
+    outside[0].unlink()
+    assert load(folder, "prepare", "key") is None
 
 
 def test_a_swapped_file_undoes_the_stage(folder):

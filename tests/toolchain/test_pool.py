@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
+import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -82,6 +86,19 @@ def test_a_tool_of_a_worker_ends_with_it(worker, tmp_path):
             break
         time.sleep(0.05)
     assert resident_mb(pid) == 0
+
+
+def test_a_worker_whose_parent_died_before_it_started_does_nothing(tmp_path):
+    reader, writer = os.pipe()
+    argv = [sys.executable, "-m", "qnnci.toolchain.worker", str(writer), str(os.getppid())]
+    request = json.dumps(
+        {"function": "os:mkdir", "arguments": {"path": str(tmp_path / "a")}, "log": str(tmp_path / "l")}
+    )
+    done = subprocess.run(argv, input=request, text=True, pass_fds=(writer,), check=False)
+    os.close(reader)
+    os.close(writer)
+    assert done.returncode == -signal.SIGKILL
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_memory_of_a_tool_counts(worker, tmp_path):
