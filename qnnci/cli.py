@@ -132,7 +132,11 @@ def check(ctx: click.Context, /, *, model: str, inputs: tuple[str, ...], fail_on
 @cli.command()
 @click.argument("model")
 @click.option(
-    "-o", "--output", type=click.Path(path_type=Path), default=Path("build/prepared"), help="Folder to write."
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    default=Path("build/prepared"),
+    help="Folder to write prepared.onnx to (default build/prepared).",
 )
 @_names("--input", "inputs", env="INPUTS", lines=True, help="name=1,3,224,224 or name:=CONSTANT. Repeatable.")
 @click.option("--simplify/--no-simplify", default=True, help="Run onnxsim.")
@@ -159,10 +163,10 @@ def inspect(*, binary: Path, as_json: bool) -> None:
 @click.option("--against", "source", required=True, help="The original ONNX model: path, https, hf:// or pypi://.")
 @_names("--input", "inputs", env="INPUTS", lines=True, help="name=1,3,224,224 or name:=CONSTANT. Repeatable.")
 @click.option("--feeds", type=click.Path(path_type=Path), help="A .npz, or a folder of .npz, .npy or .raw, to run.")
-@click.option("--samples", default=4, help="How many feeds at most.")
-@click.option("--seed", default=0, help="Of the feeds, where none are given.")
-@click.option("--min-cosine", default=0.99, help="Gate.")
-@click.option("--min-snr", type=float, help="Gate, in dB.")
+@click.option("--samples", default=4, help="How many feeds at most (default 4).")
+@click.option("--seed", default=0, help="Of the random feeds, where none are given (default 0).")
+@click.option("--min-cosine", default=0.99, help="Gate (default 0.99).")
+@click.option("--min-snr", type=float, help="Gate, in dB (default none).")
 @click.option("--json", "as_json", is_flag=True, help="Figures as JSON.")
 @click.pass_context
 def verify(ctx: click.Context, /, *, binary: Path, source: str, inputs: tuple[str, ...], **options: Any) -> None:
@@ -194,7 +198,13 @@ def show(**flags: Any) -> None:
 
 @cli.command()
 @click.argument("model")
-@click.option("-o", "--output", type=click.Path(path_type=Path), default=Path("qnn.yaml"), help="File to write.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    default=Path("qnn.yaml"),
+    help="File to write (default qnn.yaml).",
+)
 @_names("--soc", "socs", env="SOCS", help="Chips (default: a common few).")
 @click.option("--force", is_flag=True, help="Overwrite the file.")
 def init(*, model: str, output: Path, socs: tuple[str, ...], force: bool) -> None:
@@ -221,6 +231,20 @@ def socs(*, names: tuple[str, ...], everything: bool, as_json: bool) -> None:
     from qnnci.report import chips
 
     chips.show(names, everything=everything, as_json=as_json)
+
+
+@cli.command()
+@click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
+@click.option("--tool", help="Which tool wrote it, such as qairt-converter (default: what the log says).")
+@click.option("--exit-code", type=int, help="What the tool ended with: 0 may hide a failure, others a success.")
+@click.option("--quantized", is_flag=True, help="A quantized model was asked for: a float one is an error.")
+@click.option("--format", "form", type=click.Choice(["text", "json", "github"]), default="text", help="Of the report.")
+@click.pass_context
+def logs(ctx: click.Context, /, *, file: Path, **options: Any) -> None:
+    """Read a tool's log (- for stdin): what failed first and what followed from it. Ends with 1 where it failed."""
+    from qnnci.commands import logs as command
+
+    ctx.exit(command.run(file, **options))
 
 
 @cli.command()

@@ -86,7 +86,7 @@ def find_soc(name: str) -> Soc:
         arch = f" (its DSP is {soc.dsp_arch})" if soc.dsp_arch else ""
         raise UsageError(
             f"{soc.name} has no HTP{arch}: the compiler would write a v68 binary that it cannot load",
-            hint=f"{_nearest(key)}run this model on its CPU or GPU",
+            hint="run this model on its CPU or GPU",
         )
     return soc
 

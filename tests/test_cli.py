@@ -163,6 +163,13 @@ def test_init_keeps_odd_names_and_does_not_overwrite(qnnci, tmp_path):
     assert qnnci("init", "my net.onnx", "--force").code == 0
 
 
+def test_init_says_what_is_left_to_do(qnnci, tmp_path):
+    for name, dims in (("open", ["N", 3]), ("closed", [1, 3])):
+        graphs.save(tmp_path / f"{name}.onnx", [helper.make_node("Identity", ["x"], ["y"])], {"x": dims}, {"y": dims})
+    assert qnnci("init", "open.onnx").out == "wrote qnn.yaml: fill in what is marked, then `qnnci build`\n"
+    assert qnnci("init", "closed.onnx", "-o", "c.yaml").out == "wrote c.yaml: next: `qnnci build -c c.yaml`\n"
+
+
 @pytest.mark.parametrize(
     ("args", "said"),
     [

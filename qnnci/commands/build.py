@@ -14,7 +14,8 @@ from qnnci.build.run import Options, build
 from qnnci.errors import ExitCode
 from qnnci.files import default_cache
 from qnnci.flags import Flags, project_file
-from qnnci.plan import plan
+from qnnci.plan import Target, plan
+from qnnci.project import Project
 from qnnci.report import github
 from qnnci.report.problems import clean
 from qnnci.report.terminal import console, progress, show_findings, show_results
@@ -29,7 +30,7 @@ def run(
     targets = plan(file.project, graphs)
     options = Options(cache or default_cache(), jobs or os.cpu_count() or 1, keep_going)
     live = sys.stderr.isatty() and not github.on_github() and not os.environ.get("CI")
-    with progress(len(targets), live=live) as listen:
+    with progress(_steps(file.project, targets), live=live) as listen:
         built = build(file, targets, options, listen)
     out = console()
     if built.manifest.entries:
@@ -43,3 +44,14 @@ def run(
     if github.on_github():
         github.report(built.manifest, built.path, errors=built.errors)
     return built.code
+
+
+def _steps(project: Project, targets: Sequence[Target]) -> int:
+    """How many compiles and verifications there are, if nothing fails."""
+    wanted = [target for target in targets if target.refusal is None]
+    verified = set()
+    for target in wanted:
+        verify = project.verify_for(target.graph)
+        which = target.soc.dsp_arch if verify.targets == "one-per-arch" else target.soc.name
+        verified |= {(target.graph, target.precision, which)} if verify.enabled else set()
+    return len(wanted) + len(verified)

@@ -77,7 +77,7 @@ def nearest(name: str, names: Iterable[str]) -> str:
     """A hint that names what is most like `name`, else what could be meant at all."""
     known = sorted(set(names))
     close = difflib.get_close_matches(name, known, n=4, cutoff=0.5) or [n for n in known if n.endswith(".onnx")][:8]
-    return f"there is {', '.join(map(shown, close))}" if close else "there is no .onnx file there"
+    return f"there is {', '.join(map(shown, close))}" if close else "check the path: there is no .onnx file there"
 
 
 def _local(spec: str, expected: str | None, base: Path, cache: Path) -> Source:

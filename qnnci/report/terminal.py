@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from rich import markup
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-from rich.table import Table
+from rich.table import Column, Table
 
 from qnnci.build.stage import Event
 from qnnci.context.info import ContextInfo, TensorInfo
@@ -26,7 +26,9 @@ def escape(text: str) -> str:
 
 _COLOURS = {"error": "red", "warning": "yellow", "notice": "cyan"}
 _MARKS = {"error": "✗", "warning": "!", "notice": "·"}
+_STEPS = frozenset({"compile", "verify"})  # what takes the time
 _MB = 1 << 20
+_NARROW = 100  # columns: the table of results gets less space between its own
 
 
 def console(*, error: bool = False) -> Console:
@@ -37,7 +39,10 @@ def console(*, error: bool = False) -> Console:
 
 @contextmanager
 def progress(total: int, *, live: bool) -> Iterator[Callable[[Event], None]]:
-    """Yield a listener for events: a live display on a terminal, else a line for each stage that ended."""
+    """Yield a listener for events: a live display on a terminal, else a line for each stage that ended.
+
+    `total` is how many compiles and verifications there will be at most.
+    """
     if live:
         display = _Live(total)
         with display.bar:
@@ -53,19 +58,21 @@ def _print_line(event: Event) -> None:
 
 
 class _Live:
-    """A bar over targets, and below it what runs now. Events come from several threads."""
+    """A bar over compiles and verifications, and beside it what runs now. Events come from several threads."""
 
     def __init__(self, total: int) -> None:
         self._lock = threading.Lock()
         self._running: dict[str, str] = {}
         self.bar = Progress(
             SpinnerColumn(),
-            BarColumn(),
+            BarColumn(bar_width=20),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
-            TextColumn("{task.fields[now]}"),
+            # A narrow terminal cuts this column and no other.
+            TextColumn("{task.fields[now]}", table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis")),
             console=console(error=True),
             transient=True,
+            expand=True,
         )
         self._task = self.bar.add_task("", total=total, now="")
 
@@ -75,7 +82,7 @@ class _Live:
                 self._running[event.what] = event.stage
             else:
                 self._running.pop(event.what, None)
-            if event.stage == "compile" and event.state != "start":
+            if event.stage in _STEPS and event.state != "start":
                 self.bar.advance(self._task)
             now = ", ".join(f"{stage} {what}" for what, stage in self._running.items())
             self.bar.update(self._task, now=escape(now[:100]))
@@ -96,11 +103,10 @@ def show_findings(found: Sequence[Finding], out: Console) -> None:
 
 def show_results(manifest: Manifest, out: Console) -> None:
     """Print the table of results, one row for each binary."""
-    table = Table(box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False, padding=(0, 1 if out.width < _NARROW else 2, 0, 0))
     for name in ("", "graph", "SoC", "arch", "precision", "size", "VTCM", "spill", "cosine", "SNR", "compile"):
-        table.add_column(
-            name, justify="right" if name in {"size", "VTCM", "spill", "cosine", "SNR", "compile"} else "left"
-        )
+        figure = name in {"size", "VTCM", "spill", "cosine", "SNR", "compile"}
+        table.add_column(name, justify="right" if figure else "left", no_wrap=name != "graph", overflow="fold")
     for entry in manifest.entries:
         table.add_row(*_row(entry))
     out.print(table)
