@@ -9,18 +9,18 @@ from qnnci.context.info import ContextInfo
 from qnnci.findings import SEVERITIES, Finding, worst
 from qnnci.manifest import Parity
 from qnnci.plan import Target
-from qnnci.project import FailOn, Gates, ParityGate
+from qnnci.project import Compile, FailOn, Gates, ParityGate
 from qnnci.rules import finding
 
 _MB = 1 << 20
 
 
-def judge_binary(info: ContextInfo, size: int, target: Target, gates: Gates, optimization: int) -> list[Finding]:
+def judge_binary(info: ContextInfo, size: int, target: Target, gates: Gates, asked: Compile) -> list[Finding]:
     """Right SoC and arch, optimisation level, spill-fill, VTCM and size (bytes), each read out of the binary."""
-    return list(_judge_binary(info, size, target, gates, optimization))
+    return list(_judge_binary(info, size, target, gates, asked))
 
 
-def _judge_binary(info: ContextInfo, size: int, target: Target, gates: Gates, optimization: int) -> Iterator[Finding]:
+def _judge_binary(info: ContextInfo, size: int, target: Target, gates: Gates, asked: Compile) -> Iterator[Finding]:
     soc = target.soc
     if info.soc_id is not None and info.soc_id != soc.id:
         yield finding("wrong-soc", f"the binary is for SoC id {info.soc_id}, asked for was {soc.name} ({soc.id})")
@@ -33,13 +33,18 @@ def _judge_binary(info: ContextInfo, size: int, target: Target, gates: Gates, op
     if spill > gates.spill_fill_bytes.max:
         message = f"{spill / _MB:.1f} MB spill from VTCM, the gate allows {gates.spill_fill_bytes.max / _MB:.1f}"
         yield finding("spill-fill", message, severity=gates.spill_fill_bytes.severity)
-    limit = gates.vtcm_mb.max if gates.vtcm_mb else soc.vtcm_mb
+    wanted = asked.vtcm_for(soc)
     for graph in info.graphs:
-        if graph.vtcm_bytes is not None and graph.vtcm_bytes > limit * _MB:
-            message = f"the binary asks for {graph.vtcm_bytes // _MB} MB of VTCM, the limit is {limit}"
-            yield finding("vtcm", message, severity=gates.vtcm_mb.severity if gates.vtcm_mb else None)
-        if graph.optimization is not None and graph.optimization != optimization:
-            message = f"optimisation level {graph.optimization} in the binary, {optimization} was asked for"
+        if graph.vtcm_bytes is not None and graph.vtcm_bytes != wanted * _MB:
+            message = f"{graph.vtcm_bytes // _MB} MB of VTCM in the binary, {wanted} were asked for"
+            yield finding("wrong-vtcm", message)
+        if gates.vtcm_mb and (graph.vtcm_bytes or 0) > gates.vtcm_mb.max * _MB:
+            message = (
+                f"the binary asks for {(graph.vtcm_bytes or 0) // _MB} MB of VTCM, the gate allows {gates.vtcm_mb.max}"
+            )
+            yield finding("vtcm", message, severity=gates.vtcm_mb.severity)
+        if graph.optimization is not None and graph.optimization != asked.optimization:
+            message = f"optimisation level {graph.optimization} in the binary, {asked.optimization} was asked for"
             yield finding("wrong-optimization", message)
 
 

@@ -181,6 +181,10 @@ class Compile(Model):
     vtcm_mb: Annotated[int, Field(ge=1, le=64)] | None = Field(None, description="Default: all that the chip has.")
     htp: dict[str, Any] = Field({}, description="SDK routes: further graph options of the HTP config, by name.")
 
+    def vtcm_for(self, soc: Soc) -> int:
+        """VTCM to ask for, in MB: never more than the chip has."""
+        return min(self.vtcm_mb or soc.vtcm_mb, soc.vtcm_mb)
+
 
 class Sdk(Model):
     """Which QAIRT SDK the routes `model-lib` and `dlc` use. Default: QNN_SDK_ROOT, or the newest that is installed."""
@@ -200,6 +204,9 @@ class Convert(Model):
     float_bitwidth: Literal[16, 32] | None = Field(None, description="What stays float. Default: the tool's, 32.")
     input_list: str | None = Field(None, description="Calibration inputs in the SDK's form; makes a quantized graph.")
     native_inputs: bool = Field(default=True, description="The listed files have the inputs' own types.")
+    graph_name: Annotated[str, Field(pattern=GRAPH_NAME)] | None = Field(
+        None, description="Name inside the library and the binary, odd characters as `_`. Default: the graph's."
+    )
     out_nodes: tuple[str, ...] = Field((), description="Output tensors. Default: the graph's.")
     input_dtypes: dict[str, str] = Field({}, description="Type of each input, such as float32 or int32.")
     input_layouts: dict[str, str] = Field({}, description="Axes of each input, such as NTF or NCHW.")

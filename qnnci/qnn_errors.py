@@ -42,6 +42,11 @@ def public_code(code: int) -> int:
     return code & 0xFFFF
 
 
+def is_known(code: int) -> bool:
+    """Whether the table has a name for this handle."""
+    return public_code(code) in _table()
+
+
 def explain(code: int) -> str:
     """An error handle as a phrase for people: number, name and meaning, or the component of an unknown number."""
     number = public_code(code)

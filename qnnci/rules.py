@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 from dataclasses import dataclass
-from typing import Any
+from importlib.resources import files
+from typing import Any, cast
 
 from qnnci.findings import Finding, Severity
 
@@ -270,6 +272,13 @@ _CATALOGUE = (
         "The NDK is needed only for a model library that runs on Android itself; context binaries do without.",
         "install NDK r26c or newer, and put it on PATH or into ANDROID_NDK_ROOT, if you ship model libraries",
     ),
+    Rule(
+        "page-size",
+        "A library that Android may not load",
+        "error",
+        "Devices with 16 KB pages load only libraries whose segments are aligned to them.",
+        "use NDK r28 or newer, or add `-Wl,-z,max-page-size=16384` to the SDK's share/QNN/converter/jni/Android.mk",
+    ),
     # what the binary says
     Rule(
         "wrong-soc",
@@ -293,6 +302,13 @@ _CATALOGUE = (
         "see logs/compile.log",
     ),
     Rule(
+        "wrong-vtcm",
+        "The VTCM size did not take effect",
+        "error",
+        "The VTCM size inside the binary is not the one asked for, as where a tool ignored its config file.",
+        "see logs/compile.log; on the SDK routes the graph's name in the config must be the one in the model",
+    ),
+    Rule(
         "spill-fill",
         "Tensors spill from VTCM to DDR",
         "warning",
@@ -301,9 +317,9 @@ _CATALOGUE = (
     ),
     Rule(
         "vtcm",
-        "VTCM is not as asked for",
+        "More VTCM than the gate allows",
         "error",
-        "The VTCM size inside the binary is above the gate's limit, or above what the chip has.",
+        "The VTCM size inside the binary is above the gate's limit.",
         "set `vtcm_mb` under `compile:`",
     ),
     Rule(
@@ -351,7 +367,18 @@ _CATALOGUE = (
     ),
 )
 
-RULES: dict[str, Rule] = {rule.id: rule for rule in _CATALOGUE}
+
+def _from_logs() -> tuple[Rule, ...]:
+    """Rules of what the tools' logs say: many and of one form, so they stand in a table."""
+    with (files("qnnci") / "data" / "log_rules.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    return tuple(
+        Rule(row["id"], row["title"], cast("Severity", row["severity"]), row["meaning"], row["todo"]) for row in rows
+    )
+
+
+LOG_RULES = _from_logs()
+RULES: dict[str, Rule] = {rule.id: rule for rule in (*_CATALOGUE, *LOG_RULES)}
 
 
 def finding(rule: str, message: str, *, severity: Severity | None = None, hint: str = "", **where: Any) -> Finding:

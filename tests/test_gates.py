@@ -9,17 +9,18 @@ from qnnci.findings import Finding
 from qnnci.gates import failed, judge_binary, judge_parity
 from qnnci.manifest import Figures, Parity
 from qnnci.plan import Target
-from qnnci.project import Gates, MaxGate, ParityGate
+from qnnci.project import Compile, Gates, MaxGate, ParityGate
 from qnnci.soc import find_soc
 
 MB = 1 << 20
+ASKED = Compile()
 SM8750 = Target("g", find_soc("SM8750"), "fp16")  # id 69, v79, 8 MB
 
 
 def judged(gates=None, *, size=1, soc_id=69, arch=79, graphs=1, **graph):
     facts = {"spill_fill_bytes": 0, "vtcm_bytes": 8 * MB, "optimization": 3, **graph}
     info = ContextInfo(3, "v2", 6, "2", "5", "4", 1, soc_id, arch, (GraphInfo("g", (), (), **facts),) * graphs)
-    return [(each.rule, each.severity) for each in judge_binary(info, size, SM8750, gates or Gates(), 3)]
+    return [(each.rule, each.severity) for each in judge_binary(info, size, SM8750, gates or Gates(), ASKED)]
 
 
 @pytest.mark.parametrize(
@@ -31,7 +32,8 @@ def judged(gates=None, *, size=1, soc_id=69, arch=79, graphs=1, **graph):
         ([], {"soc_id": None, "arch": None}),  # a binary too old to say
         ([], {"spill_fill_bytes": None, "vtcm_bytes": None, "optimization": None}),
         ([("spill-fill", "warning")], {"spill_fill_bytes": 1}),
-        ([("vtcm", "error")], {"vtcm_bytes": 8 * MB + 1}),
+        ([("wrong-vtcm", "error")], {"vtcm_bytes": 4 * MB}),
+        ([("wrong-vtcm", "error")], {"vtcm_bytes": 16 * MB}),
         ([("wrong-optimization", "warning")], {"optimization": 2}),
     ],
 )
@@ -43,15 +45,14 @@ def test_what_every_binary_must_be(found, facts):
     ("gates", "inside", "beyond", "rule"),
     [
         (Gates(spill_fill_bytes=MaxGate(max=9)), {"spill_fill_bytes": 9}, {"spill_fill_bytes": 10}, "spill-fill"),
-        (Gates(vtcm_mb=MaxGate(max=4)), {"vtcm_bytes": 4 * MB}, {"vtcm_bytes": 4 * MB + 1}, "vtcm"),
+        (Gates(vtcm_mb=MaxGate(max=8)), {}, {"gates": Gates(vtcm_mb=MaxGate(max=7))}, "vtcm"),
         (Gates(binary_mb=MaxGate(max=2)), {"size": 2 * MB}, {"size": 2 * MB + 1}, "binary-size"),
         (Gates(binary_mb=MaxGate(max=0)), {"size": 0}, {"size": 1}, "binary-size"),
     ],
 )
 def test_limits(gates, inside, beyond, rule):
-    quiet = {"vtcm_bytes": 0}
-    assert judged(gates, **{**quiet, **inside}) == []
-    assert judged(gates, **{**quiet, **beyond}) == [(rule, "error")]
+    assert judged(**{"gates": gates, **inside}) == []
+    assert judged(**{"gates": gates, **beyond}) == [(rule, "error")]
 
 
 def test_spill_is_summed_over_graphs():

@@ -84,7 +84,7 @@ def compile_target(
 ) -> Call:
     arguments = {
         "soc_id": target.soc.id,
-        "vtcm_mb": min(options.vtcm_mb or target.soc.vtcm_mb, target.soc.vtcm_mb),
+        "vtcm_mb": options.vtcm_for(target.soc),
         "optimization": options.optimization,
         "fp16": target.precision == "fp16",
     }

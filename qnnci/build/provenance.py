@@ -22,6 +22,7 @@ def entry_of(
     compiled: Record,
     source_sha256: str,
     parity: Parity | None,
+    float_ops: tuple[str, ...],
     passed: bool,
 ) -> Entry:
     """SoC, arch and sizes are the binary's own; only where its version is silent, the target's."""
@@ -47,6 +48,7 @@ def entry_of(
         const_bytes=graph.const_bytes,
         op_data_bytes=graph.op_data_bytes,
         io_bytes=graph.io_bytes,
+        float_fallback_ops=tuple(dict.fromkeys(float_ops)),
         inputs=tuple(map(_tensor, graph.inputs)),
         outputs=tuple(map(_tensor, graph.outputs)),
         source=project.graphs[target.graph].source,

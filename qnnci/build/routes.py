@@ -25,6 +25,9 @@ class Route(Protocol):
     @property
     def order(self) -> Order: ...
 
+    def examination(self) -> list[Call]:
+        """Stages that look whether the route's tools can work at all."""
+
     def refusals(self, target: Target, *, quantized: bool) -> list[Finding]:
         """What cannot be, before any tool runs. `quantized` says that the graph holds QDQ pairs."""
 
@@ -43,6 +46,9 @@ class OrtRoute:
 
     file: ProjectFile
     order: Order = "same"
+
+    def examination(self) -> list[Call]:
+        return []
 
     def refusals(self, target: Target, *, quantized: bool) -> list[Finding]:
         if target.precision == "fp16" and quantized:

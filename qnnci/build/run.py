@@ -11,15 +11,15 @@ from pathlib import Path
 
 from qnnci import gates
 from qnnci.build import calls
-from qnnci.build.cache import Record, tool_versions
-from qnnci.build.provenance import entry_of
+from qnnci.build.outcome import Built, finish
 from qnnci.build.routes import route_of
 from qnnci.build.stage import Event, Stages, prepare
+from qnnci.build.state import BuildState
 from qnnci.context.info import ContextInfo
-from qnnci.errors import ExitCode, QnnciError, UsageError
-from qnnci.files import disk_errors, remove_leftovers, write_json, write_text
-from qnnci.findings import Finding, worst
-from qnnci.manifest import Entry, FindingRecord, Manifest, Parity, devices
+from qnnci.errors import QnnciError, UsageError
+from qnnci.files import disk_errors, remove_leftovers
+from qnnci.findings import worst
+from qnnci.manifest import Parity
 from qnnci.model.source import fetch
 from qnnci.plan import Target
 from qnnci.project import Precision
@@ -28,13 +28,10 @@ from qnnci.rules import finding
 from qnnci.toolchain.pool import Limit, Worker, machine_mb
 from qnnci.toolchain.schedule import Job, Schedule
 
-# Findings that say that the work itself broke, not that the model was judged.
-BROKEN = frozenset({"stage-crashed", "stage-timeout", "stage-memory", "nothing-written"})
 # The compiler itself is asked about these next, so the forecast of `check` would only repeat it.
 FORECASTS = frozenset({"unsupported-op", "high-rank"})
 
 _FIRST = 1e9  # seconds: what others wait for
-_UNTIMED = 1e6  # seconds: what was not timed yet goes early, so that the rest can be packed well
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,48 +41,6 @@ class Options:
     cache: Path
     jobs: int = field(default_factory=lambda: os.cpu_count() or 1)
     keep_going: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Built:
-    """What came out. `errors` are those of one graph or target that did not stop the others."""
-
-    manifest: Manifest
-    path: Path
-    findings: tuple[Finding, ...]
-    errors: tuple[QnnciError, ...]
-
-    @property
-    def code(self) -> ExitCode:
-        if self.errors:
-            return self.errors[0].code
-        if any(each.rule in BROKEN for each in self.findings):
-            return ExitCode.TOOL_CRASHED
-        return ExitCode.OK if self.manifest.passed else ExitCode.GATE
-
-
-@dataclass(slots=True)
-class _Graph:
-    """What is known of a graph so far, for its targets."""
-
-    source: Path = Path()
-    source_sha256: str = ""
-    prepared: dict[str, str] = field(default_factory=dict)
-    converted: dict[Precision, dict[str, str]] = field(default_factory=dict)
-    nodes: tuple[str, ...] = ()
-    quantized: bool = False
-    reference: Record | None = None
-    compile_seconds: float = _UNTIMED
-    verify_seconds: float = _UNTIMED
-    findings: list[Finding] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class _Target:
-    compiled: Record | None = None
-    info: ContextInfo | None = None
-    parity: Parity | None = None
-    findings: list[Finding] = field(default_factory=list)
 
 
 def build(file: ProjectFile, targets: Sequence[Target], options: Options, listen: Callable[[Event], None]) -> Built:
@@ -130,10 +85,8 @@ class _Run:
         listen: Callable[[Event], None],
         output: Path,
     ) -> None:
+        self.state = BuildState(file, targets, output)
         self.file, self.project, self.options, self.output, self.listen = file, file.project, options, output, listen
-        self.targets = {target: _Target() for target in targets}
-        self.graphs = {target.graph: _Graph() for target in targets}
-        self.errors: list[QnnciError] = []
         limits = self.project.limits
         limit = Limit(limits.seconds, limits.memory_mb or machine_mb() * 9 // 10)
         self.route = route_of(file, options.cache)
@@ -142,10 +95,11 @@ class _Run:
         self.schedule: Schedule[Worker] = Schedule(self.workers, Worker.interrupt)
 
     def run(self) -> Built:
-        for target in self.targets:
+        for target in self.state.targets:
             if refusal := target.refusal:
-                self._note(target, [refusal], "plan")
-        self.schedule.add(*(self._job(graph, "graph", lambda: _FIRST, self._graph) for graph in self.graphs))
+                self.state.note(target, [refusal], "plan")
+        self.schedule.add(self._job("sdk", "examine", lambda: _FIRST, self._examine))
+        self.schedule.add(*(self._job(graph, "graph", lambda: _FIRST, self._graph) for graph in self.state.graphs))
         try:
             self.schedule.run()
         except _Stop:
@@ -153,7 +107,7 @@ class _Run:
         finally:
             for worker in self.workers:
                 worker.stop()
-        return self._finish()
+        return finish(self.state)
 
     def _job(
         self,
@@ -167,112 +121,124 @@ class _Run:
             try:
                 work(what, worker)
             except QnnciError as error:  # of this graph or target: the others go on
-                self.errors.append(error)
-            if not self.options.keep_going and (self.errors or worst(self._findings()) == "error"):
+                self.state.errors.append(error)
+            if not self.options.keep_going and (self.state.errors or worst(self.state.all_findings()) == "error"):
                 raise _Stop
 
         name = what.id if isinstance(what, Target) else what if isinstance(what, str) else " ".join(what)
         return Job(f"{stage} {name}", run, after, cost)
 
+    def _examine(self, what: str, worker: Worker) -> None:
+        """Look at the SDK before any of its tools runs: what it lacks would else come out one failure at a time."""
+        for call in self.route.examination():
+            record = self.stages.run(call, worker)
+            self.state.findings += [each.at(stage=what) for each in record.findings]
+
     # once per graph
 
     def _graph(self, name: str, worker: Worker) -> None:
-        graph, state, folder = self.project.graphs[name], self.graphs[name], self.output / name
+        graph, state, folder = self.project.graphs[name], self.state.graphs[name], self.output / name
         self.listen(Event(name, "source", "start"))
         source = fetch(graph.source, sha256=graph.sha256, base=self.file.base, cache=self.options.cache)
         self.listen(Event(name, "source", "done"))
         state.source, state.source_sha256 = source.path, source.sha256
         prepared = prepare(self.stages, name, graph, folder, source, worker)
-        self._note(name, prepared.findings, "prepare")
+        self.state.note(name, prepared.findings, "prepare")
         if calls.PREPARED not in prepared.files:
             return
         state.prepared = prepared.files
         checked = self.stages.run(calls.check(name, folder, state.prepared), worker)
-        self._note(name, [each for each in checked.findings if each.rule not in FORECASTS], "check")
+        self.state.note(name, [each for each in checked.findings if each.rule not in FORECASTS], "check")
         if worst(state.findings) == "error":
             return
         state.nodes, state.quantized = tuple(checked.data["nodes"]), checked.data["quantized"]
-        for target in self._targets(name):
-            self._note(target, self.route.refusals(target, quantized=state.quantized), "check")
+        for target in self.state.targets_of(name):
+            self.state.note(target, self.route.refusals(target, quantized=state.quantized), "check")
         self._add_targets(name)
 
     def _add_targets(self, name: str) -> None:
-        state, verify = self.graphs[name], self.project.verify_for(name)
+        state, verify = self.state.graphs[name], self.project.verify_for(name)
         jobs: list[Job[Worker]] = []
         run_already: dict[tuple[str, str], str] = {}
-        for target in self._targets(name):
-            if worst(self.targets[target].findings) == "error":
+        for target in self.state.targets_of(name):
+            if worst(self.state.targets[target].findings) == "error":
                 continue
             converted = (f"convert {name} {target.precision}",)
             jobs.append(self._job(target, "compile", lambda: state.compile_seconds, self._compile, converted))
             stands_for = run_already.setdefault((target.soc.dsp_arch, target.precision), target.soc.name)
             if not verify.enabled:
-                self._note(target, [finding("not-verified", "verification is off")], "verify")
+                self.state.note(target, [finding("not-verified", "verification is off")], "verify")
             elif verify.targets == "one-per-arch" and stands_for != target.soc.name:
                 message = f"{stands_for} of the same dsp arch was verified in its place"
-                self._note(target, [finding("not-verified", message, hint="`verify: {targets: all}`")], "verify")
+                self.state.note(target, [finding("not-verified", message, hint="`verify: {targets: all}`")], "verify")
             else:
                 after = (f"compile {target.id}", f"reference {name}")
                 jobs.append(self._job(target, "verify", lambda: state.verify_seconds, self._verify, after))
         if verify.enabled and jobs:
             jobs.append(self._job(name, "reference", lambda: _FIRST, self._reference))
-        precisions = dict.fromkeys(target.precision for target in self._targets(name))
-        jobs += [self._job((name, each), "convert", lambda: _FIRST, self._convert) for each in precisions]
+        precisions = dict.fromkeys(target.precision for target in self.state.targets_of(name))
+        jobs += [
+            self._job((name, each), "convert", lambda: _FIRST, self._convert, ("examine sdk",)) for each in precisions
+        ]
         self.schedule.add(*jobs)
 
     def _convert(self, what: tuple[str, Precision], worker: Worker) -> None:
+        if worst(self.state.findings) == "error":
+            return
         name, precision = what
-        state = self.graphs[name]
+        state = self.state.graphs[name]
         made: dict[str, str] = {}
         for call in self.route.conversions(name, precision, self.output / name, state.prepared):
             record = self.stages.run(call, worker)
-            self._note(name, record.findings, call.stage)
+            self.state.note(name, record.findings, call.stage)
             if worst(record.findings) == "error":
                 return
             made |= record.files
+            state.float_ops[precision] = (
+                *state.float_ops.get(precision, ()),
+                *record.data["facts"].get("float_ops", ()),
+            )
         state.converted[precision] = made
 
     def _reference(self, name: str, worker: Worker) -> None:
-        state, verify = self.graphs[name], self.project.verify_for(name)
+        state, verify = self.state.graphs[name], self.project.verify_for(name)
         given = self.file.base / verify.inputs if verify.inputs else None
         keys = {"source": state.source_sha256, "model": state.prepared}
         call = calls.reference(
             name, self.project.graphs[name], verify, self.output / name, state.source, given=given, keys=keys
         )
         state.reference = self.stages.run(call, worker)
-        self._note(name, state.reference.findings, "reference")
+        self.state.note(name, state.reference.findings, "reference")
 
     # once per target
 
     def _compile(self, target: Target, worker: Worker) -> None:
-        state, graph, folder = self.targets[target], self.graphs[target.graph], self._folder(target)
+        state, graph, folder = self.state.targets[target], self.state.graphs[target.graph], self.state.folder(target)
         if target.precision not in graph.converted:
             return
         converted = graph.converted[target.precision]
         call = self.route.compile(target, folder, graph.prepared, converted, graph.nodes)
         compiled = self.stages.run(call, worker)
         graph.compile_seconds = compiled.seconds
-        self._note(target, compiled.findings, "compile")
+        self.state.note(target, compiled.findings, "compile")
         if target.binary not in compiled.files:
             return
         state.compiled = compiled
         inspected = self.stages.run(calls.inspect(target, folder, compiled.files), worker)
-        self._note(target, inspected.findings, "inspect")
+        self.state.note(target, inspected.findings, "inspect")
         if not inspected.data:
             return
         state.info = ContextInfo.from_json(inspected.data["info"])
         size = (folder / target.binary).stat().st_size
         limits = self.project.gates_for(target.graph)
-        self._note(
-            target, gates.judge_binary(state.info, size, target, limits, self.project.compile.optimization), "gate"
-        )
+        self.state.note(target, gates.judge_binary(state.info, size, target, limits, self.project.compile), "gate")
 
     def _verify(self, target: Target, worker: Worker) -> None:
-        state, graph = self.targets[target], self.graphs[target.graph]
+        state, graph = self.state.targets[target], self.state.graphs[target.graph]
         if state.compiled is None or state.info is None or graph.reference is None or not graph.reference.files:
             return
         verify = self.project.verify_for(target.graph)
-        folder = self._folder(target)
+        folder = self.state.folder(target)
         call = calls.verify(
             target.id,
             folder,
@@ -286,69 +252,10 @@ class _Run:
         )
         verified = self.stages.run(call, worker)
         graph.verify_seconds = verified.seconds
-        self._note(target, verified.findings, "verify")
+        self.state.note(target, verified.findings, "verify")
         if verified.data:
             figures = {key: verified.data[key] for key in ("samples", "outputs")}
             state.parity = Parity(inputs=graph.reference.data["inputs"], **figures)
-            self._note(target, gates.judge_parity(state.parity, self.project.gates_for(target.graph).parity), "gate")
-
-    # bookkeeping
-
-    def _folder(self, target: Target) -> Path:
-        return self.output / target.graph / target.soc.name
-
-    def _targets(self, graph: str) -> list[Target]:
-        return [target for target in self.targets if target.graph == graph]
-
-    def _note(self, what: str | Target, findings: Sequence[Finding], stage: str) -> None:
-        """Keep findings with their places filled in; where no file is known, the graph's line in the project file."""
-        graph, soc = (what.graph, what.soc.name) if isinstance(what, Target) else (what, "")
-        path = str(self.file.path) if self.file.path else ""
-        line = self.file.line("graphs", graph)
-        kept = self.targets[what].findings if isinstance(what, Target) else self.graphs[graph].findings
-        for each in findings:
-            place = {} if each.file else {"file": path, "line": line}
-            kept.append(each.at(graph=graph, soc=soc, stage=stage, **place))
-
-    def _findings(self) -> list[Finding]:
-        found = [state.findings for state in self.graphs.values()] + [state.findings for state in self.targets.values()]
-        return [each for findings in found for each in findings]
-
-    def _finish(self) -> Built:
-        """Write the sidecars and the manifest."""
-        entries = tuple(entry for target in self.targets if (entry := self._entry(target)))
-        findings = tuple(self._findings())
-        complete = len(entries) == len(self.targets) and not self.errors
-        manifest = Manifest(
-            name=self.project.name,
-            license=self.project.license,
-            passed=complete and not gates.failed(findings, self.project.fail_on),
-            tools=tool_versions(),
-            entries=entries,
-            devices=devices(entries),
-            findings=tuple(FindingRecord.model_validate(each.to_json()) for each in findings),
-        )
-        path = self.output / "manifest.json"
-        write_text(path, manifest.model_dump_json(indent=2) + "\n")
-        return Built(manifest, path, findings, tuple(self.errors))
-
-    def _entry(self, target: Target) -> Entry | None:
-        state, graph = self.targets[target], self.graphs[target.graph]
-        if state.compiled is None or state.info is None:
-            return None
-        found = [*graph.findings, *state.findings]
-        entry = entry_of(
-            target,
-            self.project,
-            state.info,
-            folder=self._folder(target),
-            output=self.output,
-            compiled=state.compiled,
-            source_sha256=graph.source_sha256,
-            parity=state.parity,
-            passed=not gates.failed(found, self.project.fail_on),
-        )
-        for stale in set(self._folder(target).glob("*.json")) - {self._folder(target) / f"{target.stem}.json"}:
-            stale.unlink()  # of another precision, whose binary is gone too
-        write_json(self._folder(target) / f"{target.stem}.json", entry.model_dump(mode="json"))
-        return entry
+            self.state.note(
+                target, gates.judge_parity(state.parity, self.project.gates_for(target.graph).parity), "gate"
+            )

@@ -62,15 +62,19 @@ class SdkRoute:
         """qnn-onnx-converter moves channels last; qairt-converter keeps the graph's axes."""
         return "channel-last" if self.project.route == "model-lib" else "same"
 
-    @property
-    def version(self) -> tuple[int, ...]:
-        return tuple(int(part) for part in self.sdk.version.split("-")[0].split("."))
+    def examination(self) -> list[Call]:
+        """One look at each tool and its flags, kept beside the SDK: done again only for another one."""
+        route = self.project.route
+        arguments = {"root": str(self.sdk.root), "version": self.sdk.version, "route": route, "cache": str(self.cache)}
+        stamp = (self.sdk.root / "bin").stat().st_mtime_ns
+        folder = self.cache / "sdk" / f"{self.sdk.version}.examined" / route
+        return [Call("sdk", "examine", folder.absolute(), arguments, key_of(**arguments, stamp=stamp))]
 
     def refusals(self, target: Target, *, quantized: bool) -> list[Finding]:
         """What cannot be, or would silently become something else. `quantized` says that the graph holds QDQ pairs."""
         options = self.conversion(target.graph, target.precision)
         quantizes = options.quantized or quantized
-        found = config_findings(self.project.compile.htp, self.version)
+        found = config_findings(self.project.compile.htp, self.sdk.numbers)
         if target.precision != "fp16" and not quantizes:
             message = f"{target.precision} without `input_list` or `quantization_overrides` under `convert`: the tools"
             found.append(finding("quantize-needed", f"{message} would make a float graph and say nothing"))
@@ -104,16 +108,20 @@ class SdkRoute:
             extra=settings.extra,
         )
 
+    def symbol(self, graph: str) -> str:
+        """The graph's name inside its library and binaries; files on the way are named after it."""
+        return tools.graph_symbol(self.project.convert_for(graph).graph_name or graph)
+
     def steps(self, graph: str, options: tools.Conversion, model: Path, folder: Path) -> list[Step]:
         """The chain of one graph, whose files end up in `folder`."""
-        name = tools.graph_symbol(graph)
+        name = self.symbol(graph)
         if self.project.route == "model-lib":
             return self._library_chain(name, model, folder, options, self.project.convert_for(graph).libraries)
         dlc = scratch(folder, "convert") / f"{name}.dlc"
-        steps = [Step("convert", tools.dlc_converter(model, dlc, options, self.version))]
+        steps = [Step("convert", tools.dlc_converter(model, dlc, options, self.sdk.numbers))]
         if options.quantized:
             quantized = scratch(folder, "quantize") / f"{name}_quantized.dlc"
-            quantizer = tools.dlc_quantizer(folder / dlc.name, quantized, options, self.version)
+            quantizer = tools.dlc_quantizer(folder / dlc.name, quantized, options, self.sdk.numbers)
             steps.append(Step("quantize", quantizer))
         return steps
 
@@ -154,11 +162,11 @@ class SdkRoute:
         del nodes
         folder = folder.absolute()
         outer, inner = (scratch(folder, "compile") / name for name in ("backend_extensions.json", "htp_config.json"))
-        options, name = self.project.compile, tools.graph_symbol(target.graph)
+        options, name = self.project.compile, self.symbol(target.graph)
         config = htp_config(
             target.soc,
             name,
-            vtcm_mb=min(options.vtcm_mb or target.soc.vtcm_mb, target.soc.vtcm_mb),
+            vtcm_mb=options.vtcm_for(target.soc),
             optimization=options.optimization,
             options=options.htp,
             library=self.sdk.library("libQnnHtpNetRunExtensions.so"),
@@ -175,7 +183,7 @@ class SdkRoute:
         command = tools.context_generator(model, dlc, self.sdk.library("libQnnHtp.so"), binary, outer)
         keys = {"model": prepared, "converted": converted, "config": config.inner}
         files = {str(outer): json.dumps(config.outer, indent=2), str(inner): json.dumps(config.inner, indent=2)}
-        return self._call(target.id, Step("compile", command), folder, keys, files=files)
+        return self._call(target.id, Step("compile", command, (outer.name, inner.name)), folder, keys, files=files)
 
     def _call(
         self,
@@ -192,7 +200,8 @@ class SdkRoute:
         also = {str(room / name): name for name in step.also}
         arguments = {
             "argv": [*self.sdk.command(command.tool, python), *command.arguments],
-            "environment": self.sdk.environment(python),
+            "command_file": str(folder / "logs" / f"{step.stage}.command"),
+            "environment": {**self.sdk.environment(python), **command.environment},
             "scratch": str(room),
             "folder": str(folder),
             "makes": made,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -12,11 +13,12 @@ from typing import Literal
 from qnnci.build import cache, calls
 from qnnci.build.cache import Record
 from qnnci.build.calls import Call
+from qnnci.build.verdict import shell_code, tool_findings
 from qnnci.findings import Finding, worst
+from qnnci.logs.reader import read
 from qnnci.model.source import Source
 from qnnci.project import Graph
 from qnnci.rules import finding
-from qnnci.toolchain.ort_log import compile_findings, last_errors, read_log
 from qnnci.toolchain.pool import Answer, Limit, Worker
 
 State = Literal["start", "done", "cached", "failed"]
@@ -64,17 +66,24 @@ class Stages:
     def _ask(self, call: Call, worker: Worker) -> Record:
         log = call.folder / "logs" / f"{call.stage}.log"
         before = {name: _stamp(call.folder / name) for name in call.outputs}
-        answer = worker.ask(f"qnnci.build.work:{call.stage}_stage", call.arguments, log=log, limit=self.limit)
+        function = "tool" if call.tool else call.stage
+        answer = worker.ask(f"qnnci.build.work:{function}_stage", call.arguments, log=log, limit=self.limit)
         written = {name: "" for name in call.outputs if _stamp(call.folder / name) not in {None, before[name]}}
         place = os.path.relpath(log, self.base)
-        broken = broken_findings(answer, call, self.limit, read_log(log), wrote=bool(written))
+        broken = broken_findings(answer, call, self.limit, _lines(log), wrote=bool(written))
         if broken:
             return Record(findings=tuple(each.at(file=place) for each in broken), seconds=answer.seconds)
         data = {**(answer.result or {}), "at": _now(), "by": run_url()}
+        if call.tool:
+            with log.open("rb") as stream:
+                report = read(stream, call.tool, shell_code(data["exit_code"]), quantized=call.quantized)
+            told = [each.at(file=place).to_json() for each in tool_findings(call, data, report)]
+            data |= {"facts": report.facts.to_json(), "findings": [*data["findings"], *told]}
         said = tuple(Finding.from_json(each) for each in data.pop("findings", []))
-        record = Record(data, said, written, answer.seconds, answer.peak_mb)
-        if call.outputs and not written:
-            return record
+        record = Record(data, said, written, answer.seconds, max(answer.peak_mb, data.pop("peak_mb", 0)))
+        # What went wrong in a tool, or with the machine, is tried again; what was measured of a model is kept.
+        if (call.outputs and not written) or ((call.tool or call.stage == "examine") and worst(said) == "error"):
+            return replace(record, files={})
         return cache.save(call.folder, call.stage, call.key, record)
 
 
@@ -90,18 +99,25 @@ def prepare(stages: Stages, name: str, graph: Graph, folder: Path, source: Sourc
     return replace(record, findings=(told, *record.findings))
 
 
-def broken_findings(answer: Answer, call: Call, limit: Limit, log: list[str], *, wrote: bool) -> list[Finding]:
+def broken_findings(answer: Answer, call: Call, limit: Limit, log: Iterable[str], *, wrote: bool) -> list[Finding]:
     """Return why a stage did not do its work; none where it did. Pure: the log comes in as lines."""
     if answer.death:
         return [_death(answer.death, call.stage, limit)]
-    if call.stage != "compile":
+    if call.tool or call.stage != "compile":
         rule = "verify-failed" if call.stage == "verify" else "stage-failed"
         return [finding(rule, answer.refused)] if answer.refused else []
     if wrote and not answer.refused:
         return []
-    told = [text for text in (answer.refused, *last_errors(log)) if text]
+    report = read(log, "onnxruntime-qnn", nodes=frozenset(call.nodes))
+    told = [text for text in (answer.refused, *report.last_errors()) if text]
     rule = "stage-failed" if answer.refused else "nothing-written"
-    return compile_findings(log, frozenset(call.nodes)) or [finding(rule, "; ".join(told) or "no binary was written")]
+    return [*report.causes] or [finding(rule, "; ".join(told) or "no binary was written")]
+
+
+def _lines(log: Path) -> Iterator[str]:
+    """The lines of a log, however broken its bytes; a missing log has none."""
+    with contextlib.suppress(OSError), log.open(encoding="utf-8", errors="replace") as stream:
+        yield from stream
 
 
 def _death(how: str, stage: str, limit: Limit) -> Finding:

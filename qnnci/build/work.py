@@ -7,7 +7,6 @@ import resource
 import shlex
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from functools import partial
@@ -25,6 +24,8 @@ from qnnci.findings import Finding
 from qnnci.model.parity import distance, finite
 from qnnci.project import Input
 from qnnci.rules import finding
+from qnnci.toolchain.elf import page_size_findings
+from qnnci.toolchain.tools import ANDROID
 from qnnci.toolchain.worker import die_with_parent
 
 Json = dict[str, Any]
@@ -98,9 +99,20 @@ def compile_stage(
     return {}
 
 
+def examine_stage(*, root: str, version: str, route: str, cache: str) -> Json:
+    """Whether the tools of a route start, and know the flags that they will be given; `qnnci sdk doctor` asks more."""
+    from qnnci.toolchain.sdk import Sdk
+    from qnnci.toolchain.sdk_doctor import ROUTE_TOOLS, check_tool
+
+    sdk = Sdk(Path(root), version)
+    python = sdk.tools_python(Path(cache))
+    return {"findings": _plain([each for tool in ROUTE_TOOLS[route] for each in check_tool(sdk, tool, python)])}
+
+
 def tool_stage(
     *,
     argv: list[str],
+    command_file: str,
     environment: dict[str, str],
     scratch: str,
     folder: str,
@@ -120,8 +132,8 @@ def tool_stage(
             Path(path).parent.mkdir(parents=True, exist_ok=True)
             Path(path).write_text(text, encoding="utf-8")
     try:
-        sys.stdout.write(f"$ {shlex.join(argv)}\n")
-        sys.stdout.flush()
+        # Beside the log, which holds the tool's own words only: a path in the command could read as one of them.
+        Path(command_file).write_text(f"{shlex.join(argv)}\n", encoding="utf-8")
         # The parent ends our whole process group; PDEATHSIG is for the case that only this worker is killed.
         tool = subprocess.Popen(
             argv,
@@ -138,8 +150,11 @@ def tool_stage(
                 commit(Path(path), Path(folder) / name)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+    android = [Path(folder) / name for name in made.values() if name.startswith(f"{ANDROID}/")]
+    found = [each for library in android for each in page_size_findings(library)]
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10
-    return {"exit_code": code, "missing": sorted(set(makes.values()) - set(made.values())), "peak_mb": peak}
+    missing = sorted(set(makes.values()) - set(made.values()))
+    return {"exit_code": code, "missing": missing, "peak_mb": peak, "findings": _plain(found)}
 
 
 def _filled(path: Path) -> bool:

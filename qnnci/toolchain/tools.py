@@ -13,6 +13,8 @@ from typing import Final, Literal
 
 HOST: Final = "x86_64-linux-clang"
 ANDROID: Final = "aarch64-android"
+# Android 15 loads libraries from 16 KB pages only on devices that have these.
+PAGE_FLAG: Final = "-Wl,-z,max-page-size=16384"
 Target = Literal["x86_64-linux-clang", "aarch64-android"]
 
 # qairt-converter and qairt-quantizer renamed flags: new spelling from this SDK on.
@@ -51,6 +53,7 @@ class Command:
     tool: str
     arguments: tuple[str, ...]
     makes: tuple[Path, ...]
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +111,10 @@ def model_library(cpp: Path, weights: Path | None, folder: Path, target: Target)
     """qnn-model-lib-generator for one target; a graph without weights has no .bin."""
     arguments = ["-c", str(cpp), *(["-b", str(weights)] if weights else []), "-o", str(folder), "-t", target]
     arguments += ["-l", cpp.stem]
-    return Command("qnn-model-lib-generator", tuple(arguments), (library_path(folder, cpp.stem, target),))
+    # The tool has no option for it, but ndk-build is GNU make, which takes variables from here over any makefile's.
+    environment = {"MAKEFLAGS": f"APP_LDFLAGS={PAGE_FLAG}"} if target == ANDROID else {}
+    made = (library_path(folder, cpp.stem, target),)
+    return Command("qnn-model-lib-generator", tuple(arguments), made, environment)
 
 
 def library_path(folder: Path, name: str, target: Target) -> Path:

@@ -96,7 +96,8 @@ def _build(kit: Kit, target: str, library: Path, made: carry.Carried, *, too_big
 def _alignment(sources: Path) -> int:
     """Pages of 16 KB where the makefiles ask the linker for them, or the NDK does by itself (r28 and newer)."""
     makefiles = [path.read_text(encoding="utf-8") for path in sources.rglob("*.mk")]
-    if any("max-page-size=16384" in text for text in makefiles):
+    # GNU make takes variables from MAKEFLAGS as from its command line, so over what a makefile sets.
+    if any("max-page-size=16384" in text for text in (*makefiles, os.environ.get("MAKEFLAGS", ""))):
         return _BIG_PAGE
     ndk = Path(os.path.realpath(str(shutil.which("ndk-build")))).parent
     properties = ndk / "source.properties"

@@ -1,0 +1,85 @@
+"""The end of a build: its manifest, the provenance beside each binary, and the exit code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from qnnci import gates
+from qnnci.build.cache import tool_versions
+from qnnci.build.provenance import entry_of
+from qnnci.build.state import BuildState
+from qnnci.errors import ExitCode, QnnciError
+from qnnci.files import write_json, write_text
+from qnnci.findings import Finding
+from qnnci.manifest import Entry, FindingRecord, Manifest, devices
+from qnnci.plan import Target
+
+# Findings that say that the work itself broke, not that the model was judged.
+BROKEN = frozenset({"stage-crashed", "stage-timeout", "stage-memory", "nothing-written"})
+# Findings that say that something which the work needs is not there.
+MISSING = frozenset({"python-import", "missing-lib", "sdk-missing-library", "sdk-python", "sdk-tool", "sdk-compiler"})
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """What came out. `errors` are those of one graph or target that did not stop the others."""
+
+    manifest: Manifest
+    path: Path
+    findings: tuple[Finding, ...]
+    errors: tuple[QnnciError, ...]
+
+    @property
+    def code(self) -> ExitCode:
+        if self.errors:
+            return self.errors[0].code
+        rules = {each.rule for each in self.findings if each.severity == "error"}
+        if rules & MISSING:
+            return ExitCode.TOOL_MISSING
+        if rules & BROKEN:
+            return ExitCode.TOOL_CRASHED
+        return ExitCode.OK if self.manifest.passed else ExitCode.GATE
+
+
+def finish(build: BuildState) -> Built:
+    """Write the sidecars and the manifest of all that was built."""
+    entries = tuple(entry for target in build.targets if (entry := _entry(build, target)))
+    findings = tuple(build.all_findings())
+    complete = len(entries) == len(build.targets) and not build.errors
+    manifest = Manifest(
+        name=build.project.name,
+        license=build.project.license,
+        passed=complete and not gates.failed(findings, build.project.fail_on),
+        tools=tool_versions(),
+        entries=entries,
+        devices=devices(entries),
+        findings=tuple(FindingRecord.model_validate(each.to_json()) for each in findings),
+    )
+    path = build.output / "manifest.json"
+    write_text(path, manifest.model_dump_json(indent=2) + "\n")
+    return Built(manifest, path, findings, tuple(build.errors))
+
+
+def _entry(build: BuildState, target: Target) -> Entry | None:
+    state, graph, folder = build.targets[target], build.graphs[target.graph], build.folder(target)
+    if state.compiled is None or state.info is None:
+        return None
+    found = [*build.findings, *graph.findings, *state.findings]
+    entry = entry_of(
+        target,
+        build.project,
+        state.info,
+        folder=folder,
+        output=build.output,
+        compiled=state.compiled,
+        source_sha256=graph.source_sha256,
+        parity=state.parity,
+        float_ops=graph.float_ops.get(target.precision, ()),
+        passed=not gates.failed(found, build.project.fail_on),
+    )
+    sidecar = folder / f"{target.stem}.json"
+    for stale in set(folder.glob(f"{target.graph}_*.json")) - {sidecar}:
+        stale.unlink()  # of another precision, whose binary is gone too
+    write_json(sidecar, entry.model_dump(mode="json"))
+    return entry

@@ -1,0 +1,80 @@
+"""What is known of a build while it runs: each graph, each target, and what was found of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from qnnci.build.cache import Record
+from qnnci.context.info import ContextInfo
+from qnnci.errors import QnnciError
+from qnnci.findings import Finding
+from qnnci.manifest import Parity
+from qnnci.plan import Target
+from qnnci.project import Precision, Project
+from qnnci.project_file import ProjectFile
+
+UNTIMED = 1e6  # seconds: what was not timed yet goes early, so that the rest can be packed well
+
+
+@dataclass(slots=True)
+class GraphState:
+    """A graph: `prepared` and `converted` map names of files to their sha256."""
+
+    source: Path = Path()
+    source_sha256: str = ""
+    prepared: dict[str, str] = field(default_factory=dict)
+    converted: dict[Precision, dict[str, str]] = field(default_factory=dict)
+    float_ops: dict[Precision, tuple[str, ...]] = field(default_factory=dict)
+    nodes: tuple[str, ...] = ()
+    quantized: bool = False
+    reference: Record | None = None
+    compile_seconds: float = UNTIMED
+    verify_seconds: float = UNTIMED
+    findings: list[Finding] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class TargetState:
+    compiled: Record | None = None
+    info: ContextInfo | None = None
+    parity: Parity | None = None
+    findings: list[Finding] = field(default_factory=list)
+
+
+class BuildState:
+    """All of it. `findings` are those of the build as a whole, `errors` those that ended a graph or target."""
+
+    def __init__(self, file: ProjectFile, targets: Sequence[Target], output: Path) -> None:
+        self.file, self.output = file, output
+        self.targets = {target: TargetState() for target in targets}
+        self.graphs = {target.graph: GraphState() for target in targets}
+        self.findings: list[Finding] = []
+        self.errors: list[QnnciError] = []
+
+    @property
+    def project(self) -> Project:
+        return self.file.project
+
+    def folder(self, target: Target) -> Path:
+        return self.output / target.graph / target.soc.name
+
+    def targets_of(self, graph: str) -> list[Target]:
+        return [target for target in self.targets if target.graph == graph]
+
+    def note(self, what: str | Target, findings: Sequence[Finding], stage: str) -> None:
+        """Keep findings with their places filled in; where no file is known, the graph's line in the project file."""
+        graph, soc = (what.graph, what.soc.name) if isinstance(what, Target) else (what, "")
+        path = str(self.file.path) if self.file.path else ""
+        line = self.file.line("graphs", graph)
+        kept = self.targets[what].findings if isinstance(what, Target) else self.graphs[graph].findings
+        for each in findings:
+            place = {} if each.file else {"file": path, "line": line}
+            kept.append(each.at(graph=graph, soc=soc, stage=stage, **place))
+
+    def all_findings(self) -> list[Finding]:
+        found = [self.findings]
+        found += [state.findings for state in self.graphs.values()]
+        found += [state.findings for state in self.targets.values()]
+        return [each for findings in found for each in findings]

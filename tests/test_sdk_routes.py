@@ -1,0 +1,199 @@
+"""Both SDK routes from model to gated binary, on the stand-in SDK: its tools are doubles, the binaries are real."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sdk.make import VERSION, make, make_compilers
+from support import graphs
+from support.command import project, qnnci
+
+from qnnci import manifest
+from qnnci.context.read import read_context
+from qnnci.toolchain.sdk import COMPLETE, venv_folder
+
+pytest.importorskip("onnxruntime_qnn", reason="no embedded compiler on this Python")
+
+
+@pytest.fixture(scope="module")
+def sdk(tmp_path_factory):
+    """An installed SDK, its tools' Python, and compilers: what `qnnci` finds by its environment."""
+    root = tmp_path_factory.mktemp("sdk")
+    cache = root / "cache"
+    python = venv_folder(VERSION, cache) / "bin/python"
+    python.parent.mkdir(parents=True)
+    python.symlink_to(sys.executable)
+    (venv_folder(VERSION, cache) / COMPLETE).touch()
+    return {
+        "QNN_SDK_ROOT": str(make(root)),
+        "QNNCI_CACHE": str(cache),
+        "PATH": f"{make_compilers(root)}:{os.environ['PATH']}",
+    }
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A CNN and eight calibration samples, channel last as qnn-onnx-converter wants them."""
+    graphs.cnn(tmp_path / "cnn.onnx")
+    (tmp_path / "calib").mkdir()
+    for index in range(8):
+        sample = np.random.default_rng(index).uniform(-1, 1, (1, 8, 8, 3)).astype(np.float32)
+        sample.tofile(tmp_path / f"calib/{index}.raw")
+    lines = [f"image:=calib/{index}.raw\n" for index in range(8)]
+    (tmp_path / "list.txt").write_text("".join(lines))
+    return tmp_path
+
+
+QUANTIZED = {"source": "cnn.onnx", "convert": {"input_list": "list.txt"}}
+FLOAT = {"source": "cnn.onnx"}
+
+
+@pytest.mark.parametrize("route", ["model-lib", "dlc"])
+def test_a_quantized_graph_for_two_chips(folder, sdk, route):
+    project(folder, {"cnn": QUANTIZED}, ["SM8550", "QCS6490"], route=route, precision="w8a16")
+    ended = qnnci("build", cwd=folder, **sdk)
+    assert ended.code == 0, ended.said
+    assert ended.said.count("convert done") == 1  # once for both chips
+    made = manifest.load(folder / "build/manifest.json")
+    assert [(entry.soc, entry.dsp_arch, entry.route) for entry in made.entries] == [
+        ("SM8550", "v73", route),
+        ("QCS6490", "v68", route),
+    ]
+    for entry in made.entries:
+        info = read_context(folder / "build" / entry.binary)
+        assert info.graphs[0].inputs[0].dtype == "UFIXED_POINT_16"
+        assert info.build_id == entry.qairt == f"v{VERSION}"  # nobody takes it for the vendor's
+        assert info.graphs[0].optimization == 3
+        assert entry.parity is not None
+        assert entry.parity.outputs["features"].snr_db > 30
+        assert not (folder / "build" / entry.binary).with_suffix(".bin.bin").exists()
+
+
+def test_a_second_build_does_nothing_and_a_changed_sample_converts_anew(folder, sdk):
+    project(folder, {"cnn": QUANTIZED}, ["SM8550"], route="dlc", precision="w8a16")
+    assert qnnci("build", cwd=folder, **sdk).code == 0
+    assert " done in " not in qnnci("build", cwd=folder, **sdk).said
+    sample = folder / "calib/3.raw"
+    sample.write_bytes(sample.read_bytes()[::-1])
+    assert "cnn-w8a16: quantize done" in qnnci("build", cwd=folder, **sdk).said
+
+
+def test_the_android_library_has_large_pages(folder, sdk):
+    convert = {"libraries": ["aarch64-android"]}
+    project(folder, {"cnn": {**FLOAT, "convert": convert}}, ["SM8550"], route="model-lib")
+    ended = qnnci("build", cwd=folder, **sdk)
+    assert ended.code == 0, ended.said
+    assert (folder / "build/cnn/fp16/aarch64-android/libcnn.so").exists()
+
+
+def test_what_would_silently_become_a_float_graph_is_refused(folder, sdk):
+    project(folder, {"cnn": FLOAT}, ["SM8550"], route="dlc", precision="w8a16")
+    ended = qnnci("build", cwd=folder, **sdk)
+    assert ended.code == 1
+    assert "error quantize-needed" in ended.said
+
+
+def test_float_fallback_is_refused_on_v68_and_listed_elsewhere(folder, sdk):
+    overrides = {"activation_encodings": {}, "param_encodings": {}}
+    (folder / "few.encodings").write_text(json.dumps(overrides))
+    convert = {"quantization_overrides": "few.encodings", "float_fallback": True}
+    graph = {"cnn": {**FLOAT, "convert": convert}}
+    project(folder, graph, ["SM8550", "QCS6490"], route="dlc", precision="w8a16")
+    ended = qnnci("build", "--no-verify", cwd=folder, **sdk)
+    assert "float_fallback for QCS6490" in ended.said
+    assert not (folder / "build/cnn/QCS6490").exists()
+
+
+def test_an_sdk_that_does_not_know_the_chip(folder, sdk):
+    project(folder, {"cnn": FLOAT}, ["SM8975"], route="dlc")
+    ended = qnnci("build", cwd=folder, **sdk)
+    assert ended.code == 1
+    assert "has no lib/hexagon-v85" in ended.said
+
+
+@pytest.mark.parametrize(
+    ("fail", "code", "told"),
+    [
+        ("qnn-onnx-converter:import-error", 3, "libPyIrGraph38"),
+        ("qnn-model-lib-generator:relocation", 1, "relocation"),
+        ("qnn-context-binary-generator:segfault", 4, "ended with SIGSEGV (139)"),
+        ("qnn-context-binary-generator:abort", 4, "ended with SIGABRT (134)"),
+        ("qnn-context-binary-generator:empty", 4, "did not write cnn_fp16_SM8550_v73.bin"),
+        ("qnn-context-binary-generator:ignore=vtcm_mb", 1, "4 MB of VTCM in the binary, 8 were asked for"),
+        ("qnn-context-binary-generator:2gib", 1, "1002|2097152"),
+    ],
+)
+def test_every_known_way_to_fail(folder, sdk, fail, code, told):
+    project(folder, {"cnn": FLOAT}, ["SM8550"], route="model-lib")
+    ended = qnnci("build", "--no-verify", cwd=folder, STANDIN_FAIL=fail, **sdk)
+    assert any(part in ended.said for part in told.split("|")), ended.said
+    assert ended.code == code, ended.said
+    assert "Traceback" not in ended.said
+    if "ignore=" in fail:  # the tool has done its work, and would again
+        return
+    # The next build does what was not done, and nothing of the failure is left.
+    assert qnnci("build", "--no-verify", cwd=folder, **sdk).code == 0
+
+
+def test_an_ignored_soc_is_seen_in_the_binary(folder, sdk):
+    project(folder, {"cnn": FLOAT}, ["QCS8550"], route="dlc")  # of its arch, SM8550 is what a tool falls back to
+    ended = qnnci("build", "--no-verify", cwd=folder, STANDIN_FAIL="qnn-context-binary-generator:ignore=soc_id", **sdk)
+    assert ended.code == 1, ended.said
+    assert "the binary is for SoC id 43, asked for was QCS8550 (66)" in ended.said
+
+
+def test_a_hang_is_ended_with_its_tool(folder, sdk):
+    limits = {"seconds": 8}
+    project(folder, {"cnn": FLOAT}, ["SM8550"], route="dlc", limits=limits)
+    ended = qnnci("build", "--no-verify", cwd=folder, STANDIN_FAIL="qnn-context-binary-generator:hang", **sdk)
+    assert ended.code == 4
+    assert "compile was stopped after 8 s" in ended.said
+
+
+def test_a_bad_exit_after_all_is_done_is_a_warning(folder, sdk):
+    project(folder, {"cnn": FLOAT}, ["SM8550"], route="dlc")
+    ended = qnnci("build", cwd=folder, STANDIN_FAIL="qnn-context-binary-generator:late-exit", **sdk)
+    assert ended.code == 0, ended.said
+    assert "! warning" in ended.said
+
+
+def test_a_flag_that_the_sdk_does_not_know_is_named_before_any_work(folder, sdk, tmp_path):
+    cache = tmp_path / "cache"  # in the other one, this SDK is known to be good
+    shutil.copytree(venv_folder(VERSION, Path(sdk["QNNCI_CACHE"])), venv_folder(VERSION, cache), symlinks=True)
+    sdk = {**sdk, "QNNCI_CACHE": str(cache)}
+    project(folder, {"cnn": FLOAT}, ["SM8550"], route="dlc")
+    ended = qnnci("build", cwd=folder, STANDIN_FAIL="qairt-converter:forget=--output_path", **sdk)
+    assert ended.code == 1, ended.said
+    assert "sdk-unknown-flag" in ended.said
+    assert "--output_path" in ended.said
+    assert "convert" not in ended.said.replace("qairt-converter", "")
+
+
+def test_without_an_sdk(folder, tmp_path):
+    project(folder, {"cnn": FLOAT}, ["SM8550"], route="dlc")
+    ended = qnnci("build", cwd=folder, QNNCI_CACHE=str(tmp_path / "empty"))
+    assert ended.code == 3
+    assert "qnnci sdk install" in ended.said
+
+
+def test_a_missing_sample_is_named_with_its_line(folder, sdk):
+    (folder / "calib/5.raw").unlink()
+    project(folder, {"cnn": QUANTIZED}, ["SM8550"], route="dlc", precision="w8a16")
+    ended = qnnci("build", cwd=folder, **sdk)
+    assert ended.code == 2
+    assert "list.txt:6: there is no file calib/5.raw" in ended.said
+
+
+def test_an_old_sdk_is_spoken_to_in_its_words(folder, sdk, tmp_path):
+    old = make(tmp_path / "old", "2.25.0.240728-standin")
+    cache = tmp_path / "cache"
+    shutil.copytree(venv_folder(VERSION, Path(sdk["QNNCI_CACHE"])), venv_folder(old.name, cache), symlinks=True)
+    project(folder, {"cnn": QUANTIZED}, ["SM8550"], route="dlc", precision="w8a16")
+    ended = qnnci("build", "--no-verify", cwd=folder, **{**sdk, "QNN_SDK_ROOT": str(old), "QNNCI_CACHE": str(cache)})
+    assert "quantize done" in ended.said
