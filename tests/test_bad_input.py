@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -87,6 +88,18 @@ def test_an_input_that_nothing_reads(tmp_path):
     graphs.save(tmp_path / "bad.onnx", [node], {"x": [1, 8], "unused": [1, 4]}, {"y": [1, 8]})
     ended = built(tmp_path, {"source": "bad.onnx"})
     assert ended.code == 0, ended.said
+
+
+def test_a_binary_that_could_not_be_verified_is_not_good(tmp_path):
+    node = onnx.helper.make_node("Relu", ["x"], ["y"])
+    graphs.save(tmp_path / "bad.onnx", [node], {"x": [1, 8]}, {"y": [1, 8], "x": [1, 8]})
+    ended = built(tmp_path, {"source": "bad.onnx"})
+    assert ended.code == 2
+    assert "error: bad-SM8550: the binary has no output 'x'" in ended.said
+    assert "1 of 2 binaries are good" in ended.said
+    manifest = json.loads((tmp_path / "build/manifest.json").read_text())
+    assert {entry["graph"]: entry["passed"] for entry in manifest["entries"]} == {"fine": True, "bad": False}
+    assert [list(device["binaries"]) for device in manifest["devices"]] == [["fine"]] * len(manifest["devices"])
 
 
 def test_unknown_soc(tmp_path):

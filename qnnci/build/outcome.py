@@ -76,7 +76,7 @@ def _entry(build: BuildState, target: Target) -> Entry | None:
         source_sha256=graph.source_sha256,
         parity=state.parity,
         float_ops=graph.float_ops.get(target.precision, ()),
-        passed=not gates.failed(found, build.project.fail_on),
+        passed=not (graph.broken or state.broken or gates.failed(found, build.project.fail_on)),
     )
     sidecar = folder / f"{target.stem}.json"
     for stale in set(folder.glob(f"{target.graph}_*.json")) - {sidecar}:

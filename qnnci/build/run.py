@@ -121,7 +121,7 @@ class _Run:
             try:
                 work(what, worker)
             except QnnciError as error:  # of this graph or target: the others go on
-                self.state.errors.append(error)
+                self.state.note_error(what, error)
             if not self.options.keep_going and (self.state.errors or worst(self.state.all_findings()) == "error"):
                 raise _Stop
 

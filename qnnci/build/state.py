@@ -8,7 +8,7 @@ from pathlib import Path
 
 from qnnci.build.cache import Record
 from qnnci.context.info import ContextInfo
-from qnnci.errors import QnnciError
+from qnnci.errors import QnnciError, UsageError
 from qnnci.findings import Finding
 from qnnci.manifest import Parity
 from qnnci.plan import Target
@@ -33,6 +33,7 @@ class GraphState:
     compile_seconds: float = UNTIMED
     verify_seconds: float = UNTIMED
     findings: list[Finding] = field(default_factory=list)
+    broken: bool = False
 
 
 @dataclass(slots=True)
@@ -41,6 +42,7 @@ class TargetState:
     info: ContextInfo | None = None
     parity: Parity | None = None
     findings: list[Finding] = field(default_factory=list)
+    broken: bool = False
 
 
 class BuildState:
@@ -72,6 +74,18 @@ class BuildState:
         for each in findings:
             place = {} if each.file else {"file": path, "line": line}
             kept.append(each.at(graph=graph, soc=soc, stage=stage, **place))
+
+    def note_error(self, what: str | tuple[str, Precision] | Target, error: QnnciError) -> None:
+        """Keep an error, and that what it ended was not judged to the end: nothing of it may pass."""
+        name = what[0] if isinstance(what, tuple) else what
+        if isinstance(name, Target):
+            self.targets[name].broken = True
+        else:
+            for graph in [self.graphs[name]] if name in self.graphs else self.graphs.values():
+                graph.broken = True
+        if isinstance(error, UsageError) and not error.where:
+            error.where = name.id if isinstance(name, Target) else name
+        self.errors.append(error)
 
     def all_findings(self) -> list[Finding]:
         found = [self.findings]
