@@ -175,8 +175,10 @@ def inspect_stage(*, binary: str, context_model: str) -> Json:
 
 def verify_stage(*, context_model: str, reference: str, info: Json, soc_id: int, seconds: float, order: Order) -> Json:
     """The written binary in the emulator against the original's outputs; no feed is begun after `seconds`."""
+    from qnnci.context.ep_context import refuse_other_binary
     from qnnci.toolchain.ort import Emulator
 
+    refuse_other_binary(Path(context_model), Path(context_model).name.replace("_ctx.onnx", ".bin"))
     runner, graph = Emulator(Path(context_model), soc_id=soc_id), ContextInfo.from_json(info).graphs[0]
     started = time.monotonic()
     wants: list[Arrays] = []

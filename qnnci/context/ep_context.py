@@ -65,6 +65,30 @@ def write_ep_context(info: ContextInfo, binary_name: str, path: Path) -> None:
         onnx.save(helper.make_model(made, opset_imports=opsets, ir_version=8), str(part))
 
 
+def refuse_other_binary(context_model: Path, binary_name: str) -> None:
+    """Make sure that running an EPContext model runs the binary `binary_name` beside it, and nothing else.
+
+    Raises:
+        UsageError: it is another model, holds a binary itself, or points at another one.
+
+    """
+    hint = "verify a binary with the _ctx.onnx that was made with it"
+    try:
+        nodes = onnx.load(str(context_model), load_external_data=False).graph.node
+    except Exception as error:  # protobuf has errors of its own
+        raise UsageError("not an EPContext model", where=str(context_model), hint=hint) from error
+    names = set()
+    for node in nodes:
+        values = {each.name: helper.get_attribute_value(each) for each in node.attribute}
+        if node.op_type != "EPContext" or values.get("embed_mode", 1):
+            raise UsageError(f"does not only point at {binary_name}", where=str(context_model), hint=hint)
+        if values.get("main_context", 1):
+            names.add(bytes(values.get("ep_cache_context", b"")).decode("utf-8", "replace"))
+    if names != {binary_name}:
+        told = ", ".join(map(repr, sorted(names))) or "nothing"
+        raise UsageError(f"points at {told}, not at {binary_name}", where=str(context_model), hint=hint)
+
+
 def _ports(tensors: Sequence[TensorInfo]) -> list[Any]:
     ports = []
     for tensor in tensors:

@@ -119,7 +119,7 @@ def compile_context(
                     },
                 )
             except Exception as error:
-                if "Failed to write" in str(error):  # it does not say why: writing again does
+                if "Failed to write" in str(error) or "Failed to open" in str(error):  # why, writing again does say
                     (Path(name) / "probe").write_bytes(bytes(_PROBE_BYTES))
                 raise
             made_binary = made.with_name("context_qnn.bin")
