@@ -118,6 +118,16 @@ def test_show_prints_a_project_file_again(qnnci, tmp_path):
     assert qnnci("show", "-c", "again.yaml").out == shown
 
 
+def test_show_does_not_put_defaults_over_the_projects_settings(qnnci, tmp_path):
+    graph = {"source": "a.onnx", "convert": {"out_nodes": ["y"]}}
+    given = {**SHOWN, "graphs": {"a": graph}, "convert": {"bias_bitwidth": 32, "input_dtypes": {"x": "float32"}}}
+    (tmp_path / "qnn.yaml").write_text(yaml.safe_dump(given))
+    (tmp_path / "again.yaml").write_text(qnnci("show").out, encoding="utf-8")
+    settings = load(tmp_path / "again.yaml").project.convert_for("a")
+    assert settings == load(tmp_path / "qnn.yaml").project.convert_for("a")
+    assert (settings.bias_bitwidth, settings.input_dtypes, settings.out_nodes) == (32, {"x": "float32"}, ("y",))
+
+
 def test_show_lists_targets_and_what_is_refused(qnnci):
     shown = qnnci("show", "--model", "net.onnx", "--soc", "SM8750,QCS6490", "--fail-on", "warning").out
     assert "#   net_fp16_SM8750_v79.bin\n" in shown

@@ -32,6 +32,9 @@ def show(flags: dict[str, Any]) -> None:
     """Print the effective project as YAML that is a project file again, and the targets as comments."""
     file = project_file(Flags(**flags))
     data = file.project.model_dump(mode="json", exclude_none=True)
+    for name, graph in data["graphs"].items():
+        if "convert" in graph:  # the project's, where the graph has no word of its own: a default here would be one
+            graph["convert"] = file.project.convert_for(name).model_dump(mode="json", exclude_none=True)
     click.echo(yaml.safe_dump(data, sort_keys=False, allow_unicode=True), nl=False)
     click.echo("# targets")
     for target in plan(file.project):
