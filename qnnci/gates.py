@@ -31,7 +31,7 @@ def _judge_binary(info: ContextInfo, size: int, target: Target, gates: Gates, as
         yield finding("binary-size", message, severity=gates.binary_mb.severity)
     spill = sum(graph.spill_fill_bytes or 0 for graph in info.graphs)
     if spill > gates.spill_fill_bytes.max:
-        message = f"{spill / _MB:.1f} MB spill from VTCM, the gate allows {gates.spill_fill_bytes.max / _MB:.1f}"
+        message = f"{spill / _MB:.1f} MB spill from VTCM, the gate allows {gates.spill_fill_bytes.max / _MB:g}"
         yield finding("spill-fill", message, severity=gates.spill_fill_bytes.severity)
     wanted = asked.vtcm_for(soc)
     for graph in info.graphs:

@@ -35,7 +35,7 @@ _CATALOGUE = (
         "A shape does not fit the graph",
         "error",
         "The shape that was given for an input contradicts the graph, or makes an output empty.",
-        "give a shape that the graph accepts; `qnnci init MODEL` lists its inputs",
+        "give a shape that the graph accepts, under `inputs:` in qnn.yaml or as `--input name=1,3,224,224`",
     ),
     Rule(
         "unsupported-input-type",
@@ -171,7 +171,7 @@ _CATALOGUE = (
         "No fp16 on this chip",
         "error",
         "The chip's HTP has no floating point that the vendor supports (all of v68, and some later chips).",
-        "set a fixed-point precision for it, as in `precision: {default: fp16, v68: w8a16}`, or leave it out",
+        "compile a quantized graph for it, with a precision such as `{default: fp16, v68: w8a16}`, or leave it out",
     ),
     Rule(
         "vtcm-exceeded",
@@ -342,7 +342,7 @@ _CATALOGUE = (
         "The binary's numbers are off",
         "error",
         "In the emulator, the binary's outputs are further from the original's on the CPU than the gate allows.",
-        "keep sensitive layers in higher precision, scale small activations up, or set `gates: {parity: …}`",
+        "feed real data (`verify: {inputs: …}`), keep sensitive layers more precise, or set `gates: {parity: …}`",
     ),
     Rule(
         "not-finite",

@@ -118,10 +118,11 @@ def _dynamic(name: str, dims: tuple[Dim, ...] | None) -> Finding:
     loose = [f"{index} ({dim})" if dim else str(index) for index, dim in enumerate(dims) if not isinstance(dim, int)]
     which = f"dimension {loose[0]} is" if len(loose) == 1 else f"dimensions {', '.join(loose)} are"
     example = ", ".join("…" if not isinstance(dim, int) else str(dim) for dim in dims)
+    flag = example.replace(" ", "")
     return finding(
         "dynamic-dim",
         f"input {name} {shape_text(dims)}: {which} not fixed",
-        hint=f"give its shape under `inputs:` in qnn.yaml: `{name}: [{example}]`",
+        hint=f"give its shape under `inputs:` in qnn.yaml: `{name}: [{example}]`, or `--input {name}={flag}`",
     )
 
 

@@ -25,7 +25,11 @@ def control_flow(graph: Any) -> list[tuple[Finding, bool]]:
         if is_onnx(node, *_DECIDING):
             inputs = _deciding(graph, node)
             told = f"; what it does depends on {', '.join(inputs)}" if inputs else ""
-            hint = f"give {inputs[0]} as a constant: `{inputs[0]}: {{value: …}}`" if len(inputs) == 1 else ""
+            hint = (
+                f"give {inputs[0]} as a constant: `{inputs[0]}: {{value: …}}` or `--input {inputs[0]}:=…`"
+                if len(inputs) == 1
+                else ""
+            )
             message = f"{node.op_type} is left in the graph{told}"
             found.append((finding("control-flow", message, hint=hint, node=label(node)), bool(inputs)))
     return found

@@ -50,7 +50,7 @@ def test_silero_without_shapes_names_inputs_and_dims(models):
         ),
     ]
     flow = check(models("silero_vad.onnx"))[-1]
-    assert (flow.severity, flow.hint) == ("warning", "give sr as a constant: `sr: {value: …}`")
+    assert (flow.severity, flow.hint) == ("warning", "give sr as a constant: `sr: {value: …}` or `--input sr:=…`")
 
 
 def test_silero_with_shapes_is_left_with_its_if(models):
