@@ -68,7 +68,7 @@ def _check(path: Path, inputs: Mapping[str, Input]) -> list[Finding]:
     where = str(path)
     model = inlined(load(path))
     found = _versions(model)
-    lost = [finding("weights-missing", problem) for problem in weights.missing(model, path.parent)]
+    lost = [finding("weights-missing", problem) for problem in weights.missing(model, path)]
     if not lost:
         weights.take_in(model, path.parent, at_most=weights.SMALL)
     _, loose = fix_inputs(model, inputs, where)

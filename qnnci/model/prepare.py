@@ -73,7 +73,7 @@ def _prepare(source: Path, out_dir: Path, inputs: Mapping[str, Input], *, simpli
 
 def _take_weights(model: Any, source: Path) -> bool:
     """Read external weights in, unless the model would be too large for that: then says True."""
-    for problem in weights.missing(model, source.parent):
+    for problem in weights.missing(model, source):
         hint = "put the file beside the .onnx, complete (Git LFS pointers are 130 bytes long)"
         raise UsageError(problem, where=str(source), hint=hint)
     large = weights.total_bytes(model) > weights.INLINE_LIMIT

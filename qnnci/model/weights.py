@@ -40,12 +40,12 @@ def total_bytes(model: Any) -> int:
     return int(model.ByteSize()) + sum(tensor_bytes(tensor) for tensor in outside(model))
 
 
-def missing(model: Any, folder: Path) -> Iterator[str]:
-    """Say what is wrong with the external data files, one sentence a file. Reads at most a few bytes of each."""
+def missing(model: Any, source: Path) -> Iterator[str]:
+    """Say what is wrong with a model's external data files, one sentence a file. Reads at most a few bytes of each."""
     told: set[str] = set()
     for tensor in outside(model):
         location = _fields(tensor).get("location", "")
-        if location not in told and (problem := _problem(tensor, folder)):
+        if location not in told and (problem := _problem(tensor, source)):
             told.add(location)
             yield problem
 
@@ -63,7 +63,8 @@ def files_beside(source: Path) -> list[Path]:
     return sorted({_slice(tensor, source.parent).path for tensor in outside(load(source))})
 
 
-def _problem(tensor: Any, folder: Path) -> str | None:
+def _problem(tensor: Any, source: Path) -> str | None:
+    folder = source.parent
     try:
         where = _slice(tensor, folder)
     except UsageError as error:
@@ -71,6 +72,10 @@ def _problem(tensor: Any, folder: Path) -> str | None:
     name = where.path.relative_to(folder).as_posix()
     if not where.path.is_file():
         return f"the graph keeps weights in {name!r}, which is not beside it"
+    # Links are followed as ONNX Runtime does: within the folder, or (the Hub's cache) beside the model's own file.
+    allowed = (folder.resolve(), source.resolve().parent)
+    if not any(where.path.resolve().is_relative_to(each) for each in allowed):
+        return f"the graph keeps weights in {name!r}, which is a link to outside of its folder"
     size = where.path.stat().st_size
     if where.offset + where.bytes <= size:
         return None

@@ -529,6 +529,21 @@ def _point(path):
     path.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1048584\n")
 
 
+def test_links_to_weights_are_followed_only_beside_the_model(tmp_path):
+    blobs, snapshot = tmp_path / "blobs", tmp_path / "snapshot"
+    blobs.mkdir()
+    snapshot.mkdir()
+    path = external(blobs)
+    (snapshot / path.name).symlink_to(path)
+    (snapshot / "w.bin").symlink_to(blobs / "w.bin")
+    prepared(snapshot / path.name, tmp_path, x=Input(shape=(2, 512)))  # as in the Hub's cache
+    (snapshot / path.name).unlink()
+    (snapshot / path.name).write_bytes(path.read_bytes())
+    with pytest.raises(UsageError, match="a link to outside"):
+        prepare(snapshot / path.name, tmp_path / "other", inputs={}, simplify=False)
+    assert not (tmp_path / "other").exists()
+
+
 @pytest.mark.parametrize(
     ("harm", "told"),
     [(_remove, "not beside it"), (_cut, "too short: 1,000 bytes"), (_point, "Git LFS pointer")],
