@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from qnnci.errors import UsageError
+from qnnci.errors import MachineError, UsageError
 from qnnci.toolchain.pool import Limit, Worker, resident_mb
 
 AMPLE = Limit(60, 4096)
@@ -125,9 +126,8 @@ def test_a_worker_that_kept_much_memory_is_replaced(worker, tmp_path):
 
 def test_a_log_that_cannot_be_written_is_told_not_hidden(worker, tmp_path):
     (tmp_path / "file").write_text("")
-    answer = worker.ask("chores:whoami", {}, log=tmp_path / "file" / "stage.log", limit=AMPLE)
-    assert answer.result is None
-    assert str(tmp_path / "file") in answer.refused
+    with pytest.raises(MachineError, match=re.escape(str(tmp_path / "file"))):
+        worker.ask("chores:whoami", {}, log=tmp_path / "file" / "stage.log", limit=AMPLE)
 
 
 def test_an_interrupted_worker_ends_at_once_and_starts_nothing_more(worker, tmp_path):
