@@ -58,11 +58,14 @@ def all_rules() -> str:
     ):
         section = comment or section
         if rule:
-            each = rules.RULES[rule]
-            row = (f'<a id="{rule}"></a>{_code(rule)}', each.severity, each.title, each.meaning, each.todo)
-            sections.setdefault(section, []).append(row)
+            sections.setdefault(section, []).append(_rule_row(rules.RULES[rule]))
+    sections["what a tool's log says"] = [_rule_row(each) for each in rules.LOG_RULES]
     header = ("rule", "severity", "what it is", "what it means", "what to do")
     return "\n\n".join(f"## {name[0].upper()}{name[1:]}\n\n{_table(header, rows)}" for name, rows in sections.items())
+
+
+def _rule_row(rule: rules.Rule) -> Row:
+    return (f'<a id="{rule.id}"></a>{_code(rule.id)}', rule.severity, rule.title, rule.meaning, rule.todo)
 
 
 def chips() -> str:

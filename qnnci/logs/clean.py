@@ -7,8 +7,16 @@ import string
 
 LINE = 1 << 16  # bytes of a line that are kept; the rest of a longer one says nothing that is looked for
 _ANSI = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\r\n]*(?:\x07|\x1b\\)?|[ -~]?)")
+_HEX = re.compile(rb"0x[0-9a-fA-F]+")
+_DIGITS_ALIKE = bytes.maketrans(b"123456789", b"000000000")
 _LETTERS = string.ascii_letters.encode()
 _ONLY_LETTERS = bytes(byte if byte in _LETTERS else 0x20 for byte in range(256))
+
+
+def shape(block: bytes) -> bytes:
+    """The block with all digits and addresses alike: what lines that say the same have in common."""
+    block = _HEX.sub(b"0x", block) if b"0x" in block else block
+    return block.translate(_DIGITS_ALIKE)
 
 
 def words(block: bytes) -> bytes:

@@ -52,7 +52,7 @@ class Pattern:
     @cached_property
     def counts_digits(self) -> bool:
         """Whether other digits in a line could make it match or not; their number may, always."""
-        return bool(re.search(r"\d", re.sub(r"\\d|\{[\d,]+\}|0x", "", self.source)))
+        return bool(re.search(r"\d", re.sub(r"\\d|\{[\d,]+\}|0x|\[0-9a-fA-F\]", "", self.source)))
 
     @cached_property
     def anchored(self) -> bool:

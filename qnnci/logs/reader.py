@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 from typing import BinaryIO
 
-from qnnci.logs.clean import Cleaner, words
+from qnnci.logs.clean import Cleaner, shape, words
 from qnnci.logs.lines import behind_prefix, counts, prefixed
 from qnnci.logs.patterns import ERRORS, QUIET, Pattern, Wanted, by_word, patterns, triggers
 from qnnci.logs.story import LogReport, Seen, Story
@@ -26,7 +26,6 @@ _FRAMES = 500  # lines of a traceback before it is taken for something else
 _TRACEBACK = b"Traceback"
 _EXCEPTION = re.compile(r"(?:\w+\.)*[A-Z]\w*(?:: |(?<=Error)$|(?<=Exception)$|(?<=Interrupt)$|(?<=Exit)$)")
 _BANNER = re.compile(rb"\b((?:qnn|qairt|snpe|genie)-[\w-]+)(?: pid:\d|:? build version|: )")
-_DIGITS_ALIKE = bytes.maketrans(b"123456789", b"000000000")
 
 
 class Reader:
@@ -61,21 +60,21 @@ class Reader:
     def _block(self, block: bytes) -> None:
         """Look at the lines that are not known to be harmless; nearly all are, up to their digits."""
         lines = _split(block)
-        shapes = _split(block.translate(_DIGITS_ALIKE))
+        shapes = _split(shape(block))
         if not self._tool and self._lines < _HEAD:
             self._find_tool(lines[: _HEAD - self._lines])
         fresh = self._fresh(set(shapes))
         if fresh or self._follows():
             number = self._lines
-            for line, shape in zip(lines, shapes, strict=True):
+            for line, alike in zip(lines, shapes, strict=True):
                 number += 1
-                if shape not in fresh and not self._follows():
+                if alike not in fresh and not self._follows():
                     continue
                 parts = line.split(b"\r") if b"\r" in line else [line]
                 harmless = [self._line(part, number) for part in parts]
                 if all(harmless) and not self._all:
-                    self._calm.add(shape)
-                    fresh.discard(shape)
+                    self._calm.add(alike)
+                    fresh.discard(alike)
         self._lines += block.count(b"\n")
 
     def _fresh(self, shapes: set[bytes]) -> set[bytes]:
@@ -86,7 +85,7 @@ class Reader:
         if self._triggers.isdisjoint(words(b"\n".join(shapes)).split()):
             self._calm |= shapes
             return set()
-        fresh = {shape for shape in shapes if not self._triggers.isdisjoint(words(shape).split())}
+        fresh = {each for each in shapes if not self._triggers.isdisjoint(words(each).split())}
         self._calm |= shapes - fresh
         return fresh
 
@@ -182,23 +181,24 @@ class Reader:
 
     def _plan(self, raw: bytes, text: str) -> tuple[Pattern, ...]:
         """Which patterns to try on a line: all that its digits decide about, up to the first that surely fits."""
-        shape = raw.translate(_DIGITS_ALIKE)
-        if shape not in self._plans:
+        alike = shape(raw)
+        if alike not in self._plans:
             if len(self._plans) >= _PLANS:
                 self._plans.clear()
-            self._plans[shape] = tuple(self._planned(raw, text))
-        return self._plans[shape]
+            self._plans[alike] = tuple(self._planned(raw, text))
+        return self._plans[alike]
 
     def _planned(self, raw: bytes, text: str) -> Iterator[Pattern]:
         index = by_word()
         places = {place for word in set(words(raw).split()) if word in index for place in index[word]}
         for place in sorted(places):
             pattern = self._patterns[place]
-            if (pattern.only and self._tool not in pattern.tools) or not counts(pattern, text):
+            if pattern.only and self._tool not in pattern.tools:
                 continue
             if pattern.counts_digits:
-                yield pattern
-            elif _searched(pattern, text):
+                if counts(pattern, text):
+                    yield pattern
+            elif _searched(pattern, text) and counts(pattern, text):
                 yield pattern
                 return
 
