@@ -37,6 +37,11 @@ class Target:
         return f"{self.stem}.bin"
 
     @property
+    def sidecar(self) -> str:
+        """The binary's provenance."""
+        return f"{self.stem}.json"
+
+    @property
     def context_model(self) -> str:
         """The EPContext model that wraps the binary for ONNX Runtime."""
         return f"{self.stem}_ctx.onnx"

@@ -164,7 +164,11 @@ class Gates(Model):
     """What must hold of every binary. Right SoC and arch, and no CPU fallback, are always demanded."""
 
     parity: ParityGates = Field(
-        (ParityGate(metric="cosine", min=0.99),),
+        (
+            ParityGate(metric="cosine", min=0.99),
+            # The cosine does not see scale: a value that fp16 clips may have the right direction and a wrong size.
+            ParityGate(metric="snr_db", min=20, severity="warning"),
+        ),
         description="Bounds on the distance from the original: one, or a list.",
     )
     spill_fill_bytes: MaxGate = Field(

@@ -116,6 +116,13 @@ _CATALOGUE = (
         "use a finite value such as -1e4 for masks",
     ),
     Rule(
+        "fp16-overflow",
+        "A constant beyond fp16",
+        "warning",
+        "fp16 ends at 65504: the constant becomes infinite or is clipped, and what it scales with it.",
+        "scale in two steps, or move the scaling out of the graph",
+    ),
+    Rule(
         "weights-missing",
         "An external weights file is missing",
         "error",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import onnx
 import pytest
 from support import graphs
 from support.command import project, qnnci
@@ -143,3 +144,23 @@ def test_matrix_shards_build_to_the_same_binaries(cnn):
         ended = qnnci("build", "--graph", shard["graph"], "--soc", shard["socs"], "--no-verify", cwd=cnn)
         assert ended.code == 0, ended.said
     assert len(list((cnn / "build").rglob("*.bin"))) == 2
+
+
+def test_a_build_that_did_not_end_leaves_no_word_that_it_passed(cnn):
+    project(cnn, {"cnn": {"source": "cnn.onnx"}}, ["SM8550"])
+    assert qnnci("build", cwd=cnn).code == 0
+    (cnn / "cnn.onnx").write_bytes(b"")  # ends before anything is compiled
+    assert qnnci("build", cwd=cnn).code == 2
+    assert not manifest.load(cnn / "build/manifest.json").passed
+    graphs.with_det(cnn / "cnn.onnx")  # is refused by the compiler: the binary that stands there is another graph's
+    assert qnnci("build", cwd=cnn).code == 1
+    assert not (cnn / "build/cnn/SM8550/cnn_fp16_SM8550_v73.json").exists()
+
+
+def test_a_forecast_is_told_where_the_compiler_names_no_node(tmp_path):
+    shape = [1, 2, 2, 2, 2, 2]
+    nodes = [onnx.helper.make_node("Add", ["x", "x"], ["y"], name="add6")]
+    graphs.save(tmp_path / "six.onnx", nodes, {"x": shape}, {"y": shape})
+    ended = qnnci("build", "--model", "six.onnx", "--soc", "SM8550", cwd=tmp_path)
+    assert ended.code == 1
+    assert "add6" in ended.said

@@ -154,6 +154,11 @@ def test_init_writes_a_project_of_a_real_model(qnnci, models, tmp_path, model):
     assert qnnci("init", f"in/{model}", "--soc", "SM8550P").code == 0
     text = (tmp_path / "qnn.yaml").read_text()
     assert "FILL IN" in text
+    # What is left open is no shape that happens to build, but a complaint that names its line.
+    ended = qnnci("show")
+    line = next(number for number, each in enumerate(text.splitlines(), 1) if "FILL IN" in each)
+    assert (ended.code, f"qnn.yaml:{line}" in ended.err) == (2, True)
+    (tmp_path / "qnn.yaml").write_text(text.replace("fill-in", "64"))
     project = load(tmp_path / "qnn.yaml").project
     [graph] = project.graphs.values()
     assert (project.socs, graph.source) == (("SM8550",), f"in/{model}")
@@ -174,9 +179,10 @@ def test_init_keeps_odd_names_and_does_not_overwrite(qnnci, tmp_path):
 
 
 def test_init_says_what_is_left_to_do(qnnci, tmp_path):
-    for name, dims in (("open", ["N", 3]), ("closed", [1, 3])):
+    for name, dims in (("open", ["N", "seconds"]), ("batch", ["N", 3]), ("closed", [1, 3])):
         graphs.save(tmp_path / f"{name}.onnx", [helper.make_node("Identity", ["x"], ["y"])], {"x": dims}, {"y": dims})
     assert qnnci("init", "open.onnx").out == "wrote qnn.yaml: fill in what is marked, then `qnnci build`\n"
+    assert qnnci("init", "batch.onnx", "--force").out == "wrote qnn.yaml: next: `qnnci build`\n"
     assert qnnci("init", "closed.onnx", "-o", "c.yaml").out == "wrote c.yaml: next: `qnnci build -c c.yaml`\n"
 
 

@@ -15,6 +15,7 @@ from qnnci.findings import Finding
 from qnnci.manifest import Entry, FindingRecord, Manifest, devices
 from qnnci.plan import Target
 
+MANIFEST = "manifest.json"
 # Findings that say that the work itself broke, not that the model was judged.
 BROKEN = frozenset({"stage-crashed", "stage-timeout", "stage-memory", "nothing-written"})
 # Findings that say that something which the work needs is not there.
@@ -56,7 +57,7 @@ def finish(build: BuildState) -> Built:
         devices=devices(entries),
         findings=tuple(FindingRecord.model_validate(each.to_json()) for each in findings),
     )
-    path = build.output / "manifest.json"
+    path = build.output / MANIFEST
     write_text(path, manifest.model_dump_json(indent=2) + "\n")
     return Built(manifest, path, findings, tuple(build.errors))
 
@@ -78,7 +79,7 @@ def _entry(build: BuildState, target: Target) -> Entry | None:
         float_ops=graph.float_ops.get(target.precision, ()),
         passed=not (graph.broken or state.broken or gates.failed(found, build.project.fail_on)),
     )
-    sidecar = folder / f"{target.stem}.json"
+    sidecar = folder / target.sidecar
     for stale in set(folder.glob(f"{target.graph}_*.json")) - {sidecar}:
         stale.unlink()  # of another precision, whose binary is gone too
     write_json(sidecar, entry.model_dump(mode="json"))

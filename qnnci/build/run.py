@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from qnnci import gates
-from qnnci.build import calls
-from qnnci.build.outcome import Built, finish
+from qnnci.build import cache, calls
+from qnnci.build.outcome import MANIFEST, Built, finish
 from qnnci.build.routes import route_of
 from qnnci.build.stage import Event, Stages, prepare
 from qnnci.build.state import BuildState
@@ -28,7 +28,7 @@ from qnnci.rules import finding
 from qnnci.toolchain.pool import Limit, Worker, machine_mb
 from qnnci.toolchain.schedule import Job, Schedule
 
-# The compiler itself is asked about these next, so the forecast of `check` would only repeat it.
+# The compiler itself is asked about these next: the forecast of `check` is told where it names no node.
 FORECASTS = frozenset({"unsupported-op", "high-rank"})
 
 _FIRST = 1e9  # seconds: what others wait for
@@ -69,6 +69,8 @@ def _locked(output: Path) -> Iterator[None]:
             hint = "wait for it, or give another `--output`"
             raise UsageError(f"another build is writing to {output}", hint=hint) from error
         remove_leftovers(output)
+        with disk_errors(output):  # until this build has ended, none tells of what stands here
+            (output / MANIFEST).unlink(missing_ok=True)
         yield
 
 
@@ -148,6 +150,7 @@ class _Run:
             return
         state.prepared = prepared.files
         checked = self.stages.run(calls.check(name, folder, state.prepared), worker)
+        state.forecasts = [each for each in checked.findings if each.rule in FORECASTS]
         self.state.note(name, [each for each in checked.findings if each.rule not in FORECASTS], "check")
         if worst(state.findings) == "error":
             return
@@ -218,10 +221,14 @@ class _Run:
             return
         converted = graph.converted[target.precision]
         call = self.route.compile(target, folder, graph.prepared, converted, graph.nodes)
+        if cache.load(call.folder, call.stage, call.key) is None:  # what it says is of a binary that goes now
+            (folder / target.sidecar).unlink(missing_ok=True)
         compiled = self.stages.run(call, worker)
         graph.compile_seconds = compiled.seconds
         self.state.note(target, compiled.findings, "compile")
         if target.binary not in compiled.files:
+            if not any(each.rule == "cpu-fallback" for each in compiled.findings):
+                self.state.note(target, graph.forecasts, "check")  # the compiler named no node: these may be it
             return
         state.compiled = compiled
         inspected = self.stages.run(calls.inspect(target, folder, compiled.files), worker)

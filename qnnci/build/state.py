@@ -28,6 +28,7 @@ class GraphState:
     converted: dict[Precision, dict[str, str]] = field(default_factory=dict)
     float_ops: dict[Precision, tuple[str, ...]] = field(default_factory=dict)
     nodes: tuple[str, ...] = ()
+    forecasts: list[Finding] = field(default_factory=list)
     quantized: bool = False
     reference: Record | None = None
     compile_seconds: float = UNTIMED

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from qnnci.plan import plan
 from qnnci.project import Project
 from qnnci.soc import find_soc
 
+_BLANK = "fill-in"
 DEFAULT_SOCS = ("SM8550", "SM8650", "SM8750")
 
 
@@ -101,9 +103,13 @@ def _relative(model: str, output: Path) -> str:
 
 
 def _shape(dims: Sequence[int | str | None] | None) -> str:
+    """The shape as far as it is known; what a person must say is no number, so that a build asks for it."""
     if dims is None:
-        return "[1]"
-    return f"[{', '.join(str(dim) if isinstance(dim, int) and dim > 0 else '1' for dim in dims)}]"
+        return f"[{_BLANK}]"
+    known = [str(dim) if isinstance(dim, int) and dim > 0 else _BLANK for dim in dims]
+    if known and known[0] == _BLANK and not re.search(r"(?i)seq|len|time|frame", str(dims[0])):
+        known[0] = "1"  # the batch
+    return f"[{', '.join(known)}]"
 
 
 def _remark(dims: Sequence[int | str | None] | None) -> str:
@@ -111,6 +117,7 @@ def _remark(dims: Sequence[int | str | None] | None) -> str:
         return "  # FILL IN: the model does not say its rank"
     if not dims:
         return "  # a scalar; `{value: …}` folds it away"
-    named = [str(dim) for dim in dims if not (isinstance(dim, int) and dim > 0)]
     shown = json.dumps([str(dim) for dim in dims])  # in ASCII, it cannot end the comment
-    return f"  # FILL IN: dynamic in the model: {shown}" if named else ""
+    if _BLANK in _shape(dims):
+        return f"  # FILL IN: dynamic in the model: {shown}"
+    return "" if all(isinstance(dim, int) and dim > 0 for dim in dims) else f"  # in the model: {shown}"

@@ -190,9 +190,12 @@ def _masks(graph: Any) -> list[Finding]:
     for node, name, tensor in _constants(graph):
         if tensor.data_location == onnx.TensorProto.EXTERNAL or numpy_dtype(tensor.data_type).kind != "f":
             continue
-        lowest = float(np.min(onnx.numpy_helper.to_array(tensor), initial=0))
+        values = onnx.numpy_helper.to_array(tensor)
+        lowest, highest = float(np.min(values, initial=0)), float(np.max(values, initial=0))
         if lowest < FP16_MIN:
             found.append(finding("infinite-mask", f"the constant {name} holds {lowest:g}", node=label(node)))
+        if highest > -FP16_MIN:
+            found.append(finding("fp16-overflow", f"the constant {name} holds {highest:g}", node=label(node)))
     return found
 
 
