@@ -21,6 +21,7 @@ from qnnci.commands.project import schema_text
 from qnnci.project import Project
 from qnnci.report.chips import _HEADER, _row
 from qnnci.soc import all_socs, htp_socs
+from qnnci.toolchain.htp_config import GRAPH_KEYS
 from qnnci.toolchain.sdk_install import pins
 from tests.support.schema_keys import Keys
 
@@ -75,6 +76,11 @@ def chips() -> str:
 def chips_refused() -> str:
     others = [soc for soc in all_socs() if not soc.has_htp]
     return ", ".join(f"{soc.name} ({soc.id}{f', {soc.dsp_arch}' if soc.dsp_arch else ''})" for soc in others) + "."
+
+
+def htp_keys() -> str:
+    rows = ((_code(key), ".".join(map(str, since))) for key, since in sorted(GRAPH_KEYS.items()))
+    return _table(("option", "known from SDK"), rows)
 
 
 def project_keys() -> str:
@@ -138,6 +144,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "action-inputs": action_inputs,
     "action-outputs": action_outputs,
     "sdks": sdk_zips,
+    "htp-keys": htp_keys,
 }
 
 
