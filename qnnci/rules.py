@@ -165,6 +165,13 @@ _CATALOGUE = (
         "A fixed-point precision was asked for, but the source holds no QuantizeLinear/DequantizeLinear pairs.",
         "quantize the model first (onnxruntime.quantization, QDQ format) or use `precision: fp16`",
     ),
+    Rule(
+        "idle-output",
+        "An output that nothing computes",
+        "error",
+        "The output is an input or a constant as it is. The compiler leaves it out of the binary without a word.",
+        "leave the output out of the export: the application has these values already",
+    ),
     # compile
     Rule(
         "cpu-fallback",

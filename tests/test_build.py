@@ -164,3 +164,12 @@ def test_a_forecast_is_told_where_the_compiler_names_no_node(tmp_path):
     ended = qnnci("build", "--model", "six.onnx", "--soc", "SM8550", cwd=tmp_path)
     assert ended.code == 1
     assert "add6" in ended.said
+
+
+def test_an_output_that_nothing_computes_is_named_before_compiling(tmp_path):
+    relu = onnx.helper.make_node("Relu", ["x"], ["y"], name="relu")
+    graphs.save(tmp_path / "idle.onnx", [relu], {"x": [1, 4]}, {"y": [1, 4], "x": [1, 4]})
+    ended = qnnci("build", "--model", "idle.onnx", "--soc", "SM8550", cwd=tmp_path)
+    assert ended.code == 1
+    assert "error idle-output idle: output x is an input of the graph" in ended.said
+    assert "compile" not in ended.said.split("✗")[0]

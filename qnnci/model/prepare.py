@@ -59,6 +59,7 @@ def _prepare(source: Path, out_dir: Path, inputs: Mapping[str, Input], *, simpli
     def wrong(graph: Any, known: Folded) -> list[Finding]:
         loose = static.openings(graph.graph, known)
         ranges = {name: given.range for name, given in inputs.items() if given.range}
+        loose += static.idle_outputs(graph.graph)
         return loose or ([] if large else differences(original, graph, constants, ranges, where))
 
     result, known, findings = run_onnxsim(model, folded, where) if simplify else (model, folded, [])

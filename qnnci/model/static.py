@@ -74,6 +74,20 @@ def refusals(folded: Folded) -> list[Finding]:
     return found
 
 
+def idle_outputs(graph: Any) -> list[Finding]:
+    """Outputs that nothing computes: the compiler leaves them out of the binary without a word."""
+    given = {value.name for value in graph.input}
+    constant = {tensor.name for tensor in graph.initializer}
+    constant |= {name for node in graph.node if is_onnx(node, "Constant") for name in node.output}
+    found = []
+    for value in graph.output:
+        if value.name in given:
+            found.append(finding("idle-output", f"output {value.name} is an input of the graph"))
+        elif value.name in constant:
+            found.append(finding("idle-output", f"output {value.name} is constant"))
+    return found
+
+
 def _inputs(node: Any, folded: Folded) -> str:
     return ", ".join(shape_text(dims_of(folded.types[name])) for name in node.input if name in folded.types)
 
