@@ -70,9 +70,9 @@ def compile_to(binary: Path, model: Any, name: str, build: str, settings: Settin
         data = bytearray(made.read_bytes())
         info = read_context(made)
         _rename_graph(data, info.graphs[0].name, name)
-        _rename_build(data, info.build_id, build)
+        renamed = _rename_build(data, info, build, made)
         binary.write_bytes(data)
-    return read_context(binary), lines
+    return renamed, lines
 
 
 @contextmanager
@@ -105,7 +105,8 @@ def _rename_graph(data: bytearray, old: str, new: str) -> None:
         data[:] = data.replace(whole, shorter.ljust(len(whole), b"\0"))
 
 
-def _rename_build(data: bytearray, old: str, new: str) -> None:
+def _rename_build(data: bytearray, info: ContextInfo, new: str, scratch: Path) -> ContextInfo:
+    old = info.build_id
     string = data.index(len(old).to_bytes(4, "little") + old.encode(), _START)
     end = _START + int.from_bytes(data[_SIZE_AT : _SIZE_AT + 8], "little")
     end += -end % 4
@@ -113,10 +114,17 @@ def _rename_build(data: bytearray, old: str, new: str) -> None:
     block += b"\0" * (-len(block) % 4)
     assert end + len(block) <= int.from_bytes(data[_BLOB_AT : _BLOB_AT + 8], "little"), "no room for the build id"
     data[end : end + len(block)] = block
-    for at in range(_START, string, 4):
-        if at + int.from_bytes(data[at : at + 4], "little") == string:
-            data[at : at + 4] = (end - at).to_bytes(4, "little")
     data[_SIZE_AT : _SIZE_AT + 8] = (end + len(block) - _START).to_bytes(8, "little")
+    # A dimension may by chance be a number that would lead to the string: the reference is what the reader follows.
+    for at in range(_START, string, 4):
+        kept = bytes(data[at : at + 4])
+        if at + int.from_bytes(kept, "little") == string:
+            data[at : at + 4] = (end - at).to_bytes(4, "little")
+            scratch.write_bytes(data)
+            if (renamed := read_context(scratch)).build_id == new:
+                return renamed
+            data[at : at + 4] = kept
+    raise AssertionError("nothing refers to the build id")
 
 
 @contextmanager

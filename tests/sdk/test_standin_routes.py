@@ -6,12 +6,13 @@ import json
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 
 pytest.importorskip("onnxruntime_qnn", reason="no embedded compiler on this Python")
 
 from qnnci.context.read import inspect
-from sdk import carry
+from sdk import binary, carry
 from sdk.make import VERSION
 from sdk.running import config_for
 
@@ -141,3 +142,14 @@ def test_the_utility_reads_a_binary(sdk, library, tmp_path):
     assert sdk("qnn-context-binary-utility", *arguments, cwd=tmp_path).code == 0
     info = json.loads((tmp_path / "net.json").read_text())["info"]
     assert (info["socModel"], info["contextMetadata"]["info"]["dspArch"]) == (57, 75)
+
+
+@pytest.mark.parametrize("size", [32, 36, 176, 180])
+def test_a_dimension_that_looks_like_the_way_to_the_build_id_stays(tmp_path, size):
+    ports = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1, size, size, 3]) for name in "xy"]
+    relu = onnx.helper.make_graph([onnx.helper.make_node("Relu", ["x"], ["y"])], "g", ports[:1], ports[1:])
+    model = onnx.helper.make_model(relu, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=10)
+    settings = binary.Settings(soc_id=43, vtcm_mb=8, optimization=1, fp16=True)
+    info, _ = binary.compile_to(tmp_path / "relu.bin", model, "relu", f"v{VERSION}", settings)
+    assert info.build_id == f"v{VERSION}"
+    assert [port.shape for port in (*info.graphs[0].inputs, *info.graphs[0].outputs)] == [(1, size, size, 3)] * 2
