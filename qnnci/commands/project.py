@@ -81,7 +81,13 @@ def init(model: str, output: Path, socs: Sequence[str], *, force: bool) -> None:
         "    inputs:" if ports else "    inputs: {}",
     ]
     lines += [f"      {_quoted(port.name)}: {_shape(port.dims)}{_remark(port.dims)}" for port in ports]
-    lines += ["gates:", "  parity: {metric: cosine, min: 0.99}", "  spill_fill_bytes: {max: 0, severity: warning}"]
+    lines += [
+        "gates:",
+        "  parity:",
+        "    - {metric: cosine, min: 0.99}",
+        "    - {metric: snr_db, min: 20, severity: warning}",
+    ]
+    lines += ["  spill_fill_bytes: {max: 0, severity: warning}"]
     write_text(output, "\n".join(lines) + "\n")
     todo = "fill in what is marked, then" if any("FILL IN" in line for line in lines) else "next:"
     click.echo(f"wrote {output}: {todo} `qnnci build{'' if output == Path('qnn.yaml') else f' -c {output}'}`")
