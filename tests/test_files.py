@@ -126,7 +126,11 @@ def test_what_the_machine_refuses_names_the_place_and_a_way_out(code):
 
 def test_a_user_without_a_home_is_told_to_name_a_cache(monkeypatch):
     monkeypatch.delenv("QNNCI_CACHE", raising=False)
-    monkeypatch.setattr("os.path.expanduser", lambda path: path)
+
+    def homeless(path):
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "expanduser", homeless)
     with pytest.raises(MachineError, match="no home") as caught:
         default_cache()
     assert "QNNCI_CACHE" in caught.value.hint
