@@ -127,7 +127,7 @@ def test_what_the_machine_refuses_names_the_place_and_a_way_out(code):
 def test_a_user_without_a_home_is_told_to_name_a_cache(monkeypatch):
     monkeypatch.delenv("QNNCI_CACHE", raising=False)
 
-    def homeless(path):
+    def homeless(_):
         raise RuntimeError("Could not determine home directory.")
 
     monkeypatch.setattr(Path, "expanduser", homeless)
