@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 
@@ -20,6 +20,7 @@ from qnnci.report.problems import clean
 PRECISIONS = ("fp16", "w8a8", "w8a16", "w4a16")
 ROUTES = ("ort", "model-lib", "dlc")
 FAIL_ON = ("error", "warning", "never")
+UNTIL = ("prepare",)
 
 Command = Callable[..., Any]
 Decorator = Callable[[Command], Command]
@@ -93,6 +94,12 @@ def cli(ctx: click.Context, /, *, debug: bool) -> None:
 @_option("-j", "--jobs", env="JOBS", type=click.IntRange(min=1), help="Targets at once (default: cores).")
 @click.option("--keep-going/--fail-fast", default=True, help="Go on with other targets after a failure (default).")
 @_option("--cache", env="CACHE", type=click.Path(path_type=Path), help="Folder for downloads (QNNCI_CACHE).")
+@_option(
+    "--until", env="UNTIL", type=click.Choice(UNTIL), help="Stop there: a later build finds it done (default end)."
+)
+@_option(
+    "--report/--no-report", env="REPORT", default=True, help="On GitHub: annotate, and write the summary (default)."
+)
 @click.pass_context
 def build(
     ctx: click.Context,
@@ -102,16 +109,18 @@ def build(
     jobs: int | None,
     keep_going: bool,
     cache: Path | None,
+    until: Literal["prepare"] | None,
+    report: bool,
     **flags: Any,
 ) -> None:
     """Prepare, compile, inspect, verify and gate every graph for every SoC."""
     from qnnci.commands import build as command
 
-    ctx.exit(command.run(flags, graphs=graphs, jobs=jobs, keep_going=keep_going, cache=cache))
+    ctx.exit(command.run(flags, graphs, report=report, jobs=jobs, keep_going=keep_going, cache=cache, until=until))
 
 
 @cli.command()
-@click.argument("model")
+@click.argument("model", envvar="QNNCI_INPUT_MODEL")
 @_names("--input", "inputs", env="INPUTS", lines=True, help="name=1,3,224,224 or name:=CONSTANT. Repeatable.")
 @_option(
     "--fail-on",
@@ -149,7 +158,7 @@ def prepare(ctx: click.Context, /, *, model: str, output: Path, inputs: tuple[st
 
 
 @cli.command()
-@click.argument("binary", type=click.Path(path_type=Path))
+@click.argument("binary", type=click.Path(path_type=Path), envvar="QNNCI_INPUT_BINARY")
 @click.option("--json", "as_json", is_flag=True, help="Everything, as JSON.")
 def inspect(*, binary: Path, as_json: bool) -> None:
     """Show what a context binary says of itself."""
@@ -159,14 +168,18 @@ def inspect(*, binary: Path, as_json: bool) -> None:
 
 
 @cli.command()
-@click.argument("binary", type=click.Path(path_type=Path))
-@click.option("--against", "source", required=True, help="The original ONNX model: path, https, hf:// or pypi://.")
+@click.argument("binary", type=click.Path(path_type=Path), envvar="QNNCI_INPUT_BINARY")
+@_option(
+    "--against", "source", env="AGAINST", required=True, help="The original ONNX model: path, https, hf:// or pypi://."
+)
 @_names("--input", "inputs", env="INPUTS", lines=True, help="name=1,3,224,224 or name:=CONSTANT. Repeatable.")
-@click.option("--feeds", type=click.Path(path_type=Path), help="A .npz, or a folder of .npz, .npy or .raw, to run.")
-@click.option("--samples", default=4, help="How many feeds at most (default 4).")
+@_option(
+    "--feeds", env="FEEDS", type=click.Path(path_type=Path), help="A .npz, or a folder of .npz, .npy or .raw, to run."
+)
+@_option("--samples", env="SAMPLES", default=4, help="How many feeds at most (default 4).")
 @click.option("--seed", default=0, help="Of the random feeds, where none are given (default 0).")
-@click.option("--min-cosine", default=0.99, help="Gate (default 0.99).")
-@click.option("--min-snr", type=float, help="Gate, in dB (default none).")
+@_option("--min-cosine", env="MIN_COSINE", default=0.99, help="Gate (default 0.99).")
+@_option("--min-snr", env="MIN_SNR", type=float, help="Gate, in dB (default none).")
 @click.option("--json", "as_json", is_flag=True, help="Figures as JSON.")
 @click.pass_context
 def verify(ctx: click.Context, /, *, binary: Path, source: str, inputs: tuple[str, ...], **options: Any) -> None:
@@ -179,12 +192,49 @@ def verify(ctx: click.Context, /, *, binary: Path, source: str, inputs: tuple[st
 @cli.command()
 @_project_options
 @_names("--graph", "graphs", env="GRAPH", help="Only these graphs of the project. Repeatable.")
-@click.option("--max-jobs", default=256, type=click.IntRange(1, 256), help="Jobs to spread the SoCs over.")
+@_option("--max-jobs", env="MAX_JOBS", default=256, type=click.IntRange(1, 256), help="Jobs to spread the SoCs over.")
 def matrix(*, graphs: tuple[str, ...], max_jobs: int, **flags: Any) -> None:
-    """Print the graph × SoC matrix as JSON for GitHub's fromJSON."""
+    """Print the graph × SoC matrix as JSON for GitHub's fromJSON; on GitHub, set it as a step's outputs too."""
     from qnnci.commands import project as command
 
     command.matrix(flags, graphs, max_jobs)
+
+
+_FOLDERS = _Lines()
+
+
+@cli.group()
+def manifest() -> None:
+    """Work with the manifests that builds write."""
+
+
+@manifest.command("join")
+@click.argument("folders", nargs=-1, type=_FOLDERS, envvar="QNNCI_INPUT_FOLDERS", callback=_joined, required=True)
+@_option(
+    "-o",
+    "--output",
+    env="OUTPUT",
+    type=click.Path(path_type=Path),
+    default=Path("manifest.json"),
+    help="File to write (default manifest.json); its paths start from its own folder.",
+)
+def manifest_join(*, folders: tuple[str, ...], output: Path) -> None:
+    """Join the manifests of many builds of one project: of each folder, its own, else those right below it."""
+    from qnnci.commands import manifest as command
+
+    command.join(folders, output)
+
+
+@cli.command()
+@click.argument("where", type=click.Path(path_type=Path), envvar="QNNCI_INPUT_MANIFEST")
+@_option("--plan", env="PLAN", help="What `qnnci matrix` printed: a target of it that nothing tells of fails.")
+@_option("--fail-on", env="FAIL_ON", type=click.Choice(FAIL_ON), help="Fail on more than the builds themselves did.")
+@click.pass_context
+def gate(ctx: click.Context, /, *, where: Path, plan: str | None, fail_on: str | None) -> None:
+    """Judge a manifest, or a folder of builds: ends with 1 where a gate failed or a planned target is missing."""
+    from qnnci.commands import manifest as command
+
+    ctx.exit(command.gate(where, plan, fail_on))
 
 
 @cli.command()

@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from qnnci.errors import UsageError
+from qnnci.files import write_text
 from qnnci.soc import all_socs, find_soc
 
 
@@ -102,6 +103,13 @@ class FindingRecord(Record):
     line: int = 0
 
 
+class Wanted(Record):
+    """A target that the build was asked for, whatever became of it."""
+
+    graph: str
+    soc: str
+
+
 class Manifest(Record):
     """The whole build. A device that is not in `devices` runs the original on its CPU: `fallback` says so."""
 
@@ -110,6 +118,7 @@ class Manifest(Record):
     license: str | None
     passed: bool
     tools: dict[str, str]
+    targets: tuple[Wanted, ...] = ()
     entries: tuple[Entry, ...]
     devices: tuple[Device, ...]
     fallback: Literal["cpu"] = "cpu"
@@ -145,6 +154,10 @@ def device_for(manifest: Manifest, soc_model: str) -> Device | None:
         return table.get(find_soc(soc_model).name)
     except UsageError:
         return None
+
+
+def save(path: Path, manifest: Manifest) -> None:
+    write_text(path, manifest.model_dump_json(indent=2) + "\n")
 
 
 def load(path: Path) -> Manifest:

@@ -373,6 +373,13 @@ _CATALOGUE = (
         "see logs/verify.log",
     ),
     Rule(
+        "target-missing",
+        "Nothing is known of a target",
+        "error",
+        "The target was planned, but its job left no manifest, or an error that is in no manifest ended its build.",
+        "the job that builds it says why: see its log, and run it again",
+    ),
+    Rule(
         "not-verified",
         "The binary was not verified",
         "notice",

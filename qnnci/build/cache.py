@@ -63,12 +63,16 @@ def _code() -> str:
     return digest.hexdigest()
 
 
-def load(folder: Path, stage: str, key: str) -> Record | None:
-    """The record of a stage that was done with this very key and whose files are untouched."""
+def load(folder: Path, stage: str, key: str, *, beside: Path = Path()) -> Record | None:
+    """The record of a stage that was done with this very key and whose files are untouched.
+
+    Nothing in it is an absolute path: a folder that was moved to another machine is still done. `beside` is where
+    the files start that it read in addition to those in its key.
+    """
     kept = _kept(folder, stage)
     if kept.get("key") != key or not all(_same(folder / name, seen) for name, seen in kept["files"].items()):
         return None
-    if (reads := kept["data"].get("reads")) and stamped(map(Path, reads)) != reads:
+    if not all(_same(beside / name, seen) for name, seen in kept["data"].get("reads", {}).items()):
         return None
     return Record(
         data=kept["data"],
@@ -116,17 +120,22 @@ def _path(folder: Path, stage: str) -> Path:
     return folder / ".stages" / f"{stage}.json"
 
 
-def stamped(paths: Iterable[Path]) -> dict[str, list[int]]:
-    """Size and time of files that a stage reads beside those in its key; of what is not there, nothing.
+def seen_beside(paths: Iterable[Path], folder: Path) -> dict[str, dict[str, Any]]:
+    """What files that a stage reads beside those in its key are like, by name from `folder`; nothing of missing ones.
 
-    A stage that gives these as `reads` is done again when they change, which a digest of gigabytes would tell late.
+    A stage that gives these as `reads` is done again when they change.
     """
     found = {}
-    for path in map(Path.absolute, paths):
+    for path in paths:
         with suppress(OSError):
-            stat = path.stat()
-            found[str(path)] = [stat.st_size, stat.st_mtime_ns]
+            found[os.path.relpath(path, folder)] = _seen(path)
     return found
+
+
+def digests(path: Path) -> list[tuple[str, str]]:
+    """Names and sha256 of a file, or of all files below a folder; empty where it is missing. Fit for a key."""
+    every = sorted(path.rglob("*")) if path.is_dir() else [path]
+    return [(os.path.relpath(each, path), sha256(each)) for each in every if each.is_file()]
 
 
 def _seen(path: Path) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from qnnci.build.adapt import Order
-from qnnci.build.cache import key_of
+from qnnci.build.cache import digests, key_of
 from qnnci.context.info import ContextInfo
 from qnnci.plan import Target
 from qnnci.project import Compile, Graph, Verify
@@ -21,7 +21,8 @@ REFERENCE = "reference.npz"
 class Call:
     """One stage of `what` (a graph's name or a target's id): a function of `qnnci.build.work` and its arguments.
 
-    `tool` is set where the stage is one call of a program of the SDK, `quantized` where it is to quantize.
+    `tool` is set where the stage is one call of a program of the SDK, `quantized` where it is to quantize. `beside` is
+    the folder of what it may read in addition to what is in its key.
     """
 
     what: str
@@ -33,6 +34,7 @@ class Call:
     nodes: tuple[str, ...] = ()
     tool: str = ""
     quantized: bool = False
+    beside: Path = Path()
 
 
 def inputs_of(graph: Graph) -> dict[str, Any]:
@@ -49,6 +51,7 @@ def prepare(name: str, graph: Graph, folder: Path, source: Path, source_sha256: 
         {"source": str(source), "folder": str(folder), "inputs": inputs, "simplify": graph.simplify},
         key_of(source=source_sha256, inputs=shapes, simplify=graph.simplify),
         (PREPARED, f"{PREPARED}.data"),
+        beside=source.parent,
     )
 
 
@@ -74,7 +77,7 @@ def reference(
             "samples": verify.samples,
             "seed": verify.seed,
         },
-        key_of(**keys, inputs=inputs, given=stamps(given) if given else [], samples=verify.samples, seed=verify.seed),
+        key_of(**keys, inputs=inputs, given=digests(given) if given else [], samples=verify.samples, seed=verify.seed),
         (REFERENCE,),
     )
 
@@ -123,9 +126,3 @@ def verify(
     arguments = {"info": info.to_json(), "soc_id": soc_id, "seconds": seconds, "order": order}
     paths = {"context_model": str(context_model), "reference": str(reference)}
     return Call(what, "verify", folder, {**paths, **arguments}, key_of(**keys, **arguments))
-
-
-def stamps(path: Path) -> list[tuple[str, int, int]]:
-    """What a file or folder of given inputs holds, without reading it; empty where it is missing."""
-    every = sorted(path.rglob("*")) if path.is_dir() else [path]
-    return [(str(each), each.stat().st_size, each.stat().st_mtime_ns) for each in every if each.is_file()]

@@ -10,9 +10,9 @@ from qnnci.build.cache import tool_versions
 from qnnci.build.provenance import entry_of
 from qnnci.build.state import BuildState
 from qnnci.errors import ExitCode, QnnciError
-from qnnci.files import write_json, write_text
+from qnnci.files import write_json
 from qnnci.findings import Finding
-from qnnci.manifest import Entry, FindingRecord, Manifest, devices
+from qnnci.manifest import Entry, FindingRecord, Manifest, Wanted, devices, save
 from qnnci.plan import Target
 
 MANIFEST = "manifest.json"
@@ -24,7 +24,10 @@ MISSING = frozenset({"python-import", "missing-lib", "sdk-missing-library", "sdk
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """What came out. `errors` are those of one graph or target that did not stop the others."""
+    """What came out. `errors` are those of one graph or target that did not stop the others.
+
+    `path` is where the manifest stands; a build that stopped before it compiled has written none.
+    """
 
     manifest: Manifest
     path: Path
@@ -43,22 +46,25 @@ class Built:
         return ExitCode.OK if self.manifest.passed else ExitCode.GATE
 
 
-def finish(build: BuildState) -> Built:
-    """Write the sidecars and the manifest of all that was built."""
-    entries = tuple(entry for target in build.targets if (entry := _entry(build, target)))
+def finish(build: BuildState, *, whole: bool = True) -> Built:
+    """Write the sidecars and the manifest of all that was built; of a build that is not whole, there is none."""
+    targets = tuple(build.targets) if whole else ()
+    entries = tuple(entry for target in targets if (entry := _entry(build, target)))
     findings = tuple(build.all_findings())
-    complete = len(entries) == len(build.targets) and not build.errors
+    complete = len(entries) == len(targets) and not build.errors
     manifest = Manifest(
         name=build.project.name,
         license=build.project.license,
         passed=complete and not gates.failed(findings, build.project.fail_on),
         tools=tool_versions(),
+        targets=tuple(Wanted(graph=target.graph, soc=target.soc.name) for target in targets),
         entries=entries,
         devices=devices(entries),
         findings=tuple(FindingRecord.model_validate(each.to_json()) for each in findings),
     )
     path = build.output / MANIFEST
-    write_text(path, manifest.model_dump_json(indent=2) + "\n")
+    if whole:
+        save(path, manifest)
     return Built(manifest, path, findings, tuple(build.errors))
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from qnnci import gates
 from qnnci.build import cache, calls
@@ -31,6 +32,8 @@ from qnnci.toolchain.schedule import Job, Schedule
 # The compiler itself is asked about these next: the forecast of `check` is told where it names no node.
 FORECASTS = frozenset({"unsupported-op", "high-rank"})
 
+Until = Literal["prepare"]
+
 _FIRST = 1e9  # seconds: what others wait for
 
 
@@ -41,6 +44,7 @@ class Options:
     cache: Path
     jobs: int = field(default_factory=lambda: os.cpu_count() or 1)
     keep_going: bool = True
+    until: Until | None = None  # the stage after which to stop; None goes to the end
 
 
 def build(file: ProjectFile, targets: Sequence[Target], options: Options, listen: Callable[[Event], None]) -> Built:
@@ -97,10 +101,11 @@ class _Run:
         self.schedule: Schedule[Worker] = Schedule(self.workers, Worker.interrupt)
 
     def run(self) -> Built:
-        for target in self.state.targets:
-            if refusal := target.refusal:
-                self.state.note(target, [refusal], "plan")
-        self.schedule.add(self._job("sdk", "examine", lambda: _FIRST, self._examine))
+        if not self.options.until:
+            for target in self.state.targets:
+                if refusal := target.refusal:
+                    self.state.note(target, [refusal], "plan")
+            self.schedule.add(self._job("sdk", "examine", lambda: _FIRST, self._examine))
         self.schedule.add(*(self._job(graph, "graph", lambda: _FIRST, self._graph) for graph in self.state.graphs))
         try:
             self.schedule.run()
@@ -109,7 +114,7 @@ class _Run:
         finally:
             for worker in self.workers:
                 worker.stop()
-        return finish(self.state)
+        return finish(self.state, whole=not self.options.until)
 
     def _job(
         self,
@@ -155,6 +160,10 @@ class _Run:
         if worst(state.findings) == "error":
             return
         state.nodes, state.quantized = tuple(checked.data["nodes"]), checked.data["quantized"]
+        if self.options.until:
+            if self.project.verify_for(name).enabled:
+                self.schedule.add(self._job(name, "reference", lambda: _FIRST, self._reference))
+            return
         for target in self.state.targets_of(name):
             self.state.note(target, self.route.refusals(target, quantized=state.quantized), "check")
         self._add_targets(name)

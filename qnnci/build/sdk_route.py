@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from qnnci.build.adapt import Order
-from qnnci.build.cache import key_of
-from qnnci.build.calls import PREPARED, Call, stamps
+from qnnci.build.cache import digests, key_of
+from qnnci.build.calls import PREPARED, Call
 from qnnci.files import SCRATCH
 from qnnci.findings import Finding
 from qnnci.plan import Target
@@ -147,7 +147,7 @@ class SdkRoute:
             listed += samples.files
             options = replace(options, input_list=scratch(folder, "convert") / "input_list.txt")
             files = {str(options.input_list): samples.text}
-        keys: dict[str, Any] = {"model": prepared, "listed": [stamp for path in listed for stamp in stamps(path)]}
+        keys: dict[str, Any] = {"model": prepared, "listed": [digest for path in listed for digest in digests(path)]}
         made = []
         for step in self.steps(graph, options, (folder.parent / PREPARED).absolute(), folder):
             quantizes = options.quantized and step.stage in {"convert", "quantize"}

@@ -49,7 +49,7 @@ class Stages:
             QnnciError: the stage's input is bad, or the machine refuses.
 
         """
-        kept = cache.load(call.folder, call.stage, call.key)
+        kept = cache.load(call.folder, call.stage, call.key, beside=call.beside)
         if kept is not None:
             self.listen(Event(call.what, call.stage, "cached", kept.seconds))
             return kept

@@ -17,7 +17,7 @@ import numpy as np
 
 from qnnci.arrays import Arrays, load_samples, save_samples
 from qnnci.build.adapt import Order, from_binary, to_binary
-from qnnci.build.cache import stamped
+from qnnci.build.cache import seen_beside
 from qnnci.context.info import ContextInfo
 from qnnci.files import commit, disk_errors
 from qnnci.findings import Finding
@@ -36,7 +36,9 @@ def prepare_stage(*, source: str, folder: str, inputs: Json, simplify: bool) -> 
     from qnnci.model.prepare import prepare
     from qnnci.model.weights import files_beside
 
-    reads = stamped(files_beside(Path(source)))  # before they are read: a change meanwhile counts
+    reads = seen_beside(
+        files_beside(Path(source)), Path(source).parent
+    )  # before they are read: a change meanwhile counts
     found = prepare(Path(source), Path(folder), inputs=_inputs(inputs), simplify=simplify)
     return {"findings": _plain(found), "reads": reads}
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from qnnci.build.run import Options, build
+from qnnci.build.run import Options, Until, build
 from qnnci.errors import ExitCode
 from qnnci.files import default_cache
 from qnnci.flags import Flags, project_file
@@ -22,15 +22,25 @@ from qnnci.report.terminal import console, progress, show_findings, show_results
 
 
 def run(
-    flags: dict[str, Any], *, graphs: Sequence[str], jobs: int | None, keep_going: bool, cache: Path | None
+    flags: dict[str, Any],
+    graphs: Sequence[str],
+    *,
+    report: bool,
+    jobs: int | None,
+    keep_going: bool,
+    cache: Path | None,
+    until: Until | None,
 ) -> ExitCode:
-    """Build and report; the exit code is that of the worst thing that happened."""
+    """Build and report; the exit code is that of the worst thing that happened.
+
+    Without `report`, GitHub is told only of errors that are in no manifest: who joins the manifests tells the rest.
+    """
     given = Flags(**flags)
     file = project_file(given)
     targets = plan(file.project, graphs)
-    options = Options(cache or default_cache(), jobs or os.cpu_count() or 1, keep_going)
+    options = Options(cache or default_cache(), jobs or os.cpu_count() or 1, keep_going, until)
     live = sys.stderr.isatty() and not github.on_github() and not os.environ.get("CI")
-    with progress(_steps(file.project, targets), live=live) as listen:
+    with progress(0 if until else _steps(file.project, targets), live=live) as listen:
         built = build(file, targets, options, listen)
     out = console()
     if built.manifest.entries:
@@ -39,10 +49,15 @@ def run(
     for told in dict.fromkeys(map(str, built.errors)):  # one cause may stop many targets
         click.echo(f"error: {clean(told)}", err=True)
     verdict = "passed" if built.code == ExitCode.OK else "failed"
-    good = sum(entry.passed for entry in built.manifest.entries)
-    out.print(f"{verdict}: {good} of {len(targets)} binaries are good, {built.path}")
+    if until:
+        out.print(
+            f"{verdict}: prepared {', '.join(dict.fromkeys(each.graph for each in targets))}, {built.path.parent}"
+        )
+    else:
+        good = sum(entry.passed for entry in built.manifest.entries)
+        out.print(f"{verdict}: {good} of {len(targets)} binaries are good, {built.path}")
     if github.on_github():
-        github.report(built.manifest, built.path, errors=built.errors)
+        github.report(built.manifest, built.path, errors=built.errors, findings=report, table=report and not until)
     return built.code
 
 

@@ -18,6 +18,7 @@ from qnnci.flags import Flags, graph_name, project_file
 from qnnci.plan import matrix as matrix_of
 from qnnci.plan import plan
 from qnnci.project import Project
+from qnnci.report import github
 from qnnci.soc import find_soc
 
 _BLANK = "fill-in"
@@ -25,9 +26,12 @@ DEFAULT_SOCS = ("SM8550", "SM8650", "SM8750")
 
 
 def matrix(flags: dict[str, Any], graphs: Sequence[str], max_jobs: int) -> None:
-    """Print one line of JSON: {"graphs": […], "shards": […]}."""
-    targets = plan(project_file(Flags(**flags)).project, graphs)
-    click.echo(json.dumps(matrix_of(targets, max_jobs), separators=(",", ":")))
+    """Print one line of JSON: {"graphs": […], "shards": […]}; on GitHub, set it as outputs, whole and by its keys."""
+    made = matrix_of(plan(project_file(Flags(**flags)).project, graphs), max_jobs)
+    lines = {name: json.dumps(each, separators=(",", ":")) for name, each in {"matrix": made, **made}.items()}
+    click.echo(lines["matrix"])
+    if github.on_github():
+        github.write_outputs(lines)
 
 
 def show(flags: dict[str, Any]) -> None:

@@ -36,13 +36,23 @@ def on_github(env: Mapping[str, str] = os.environ) -> bool:
 
 
 def report(
-    manifest: Manifest, path: Path, *, errors: Sequence[QnnciError] = (), env: Mapping[str, str] = os.environ
+    manifest: Manifest,
+    path: Path,
+    *,
+    errors: Sequence[QnnciError] = (),
+    findings: bool = True,
+    table: bool = True,
+    env: Mapping[str, str] = os.environ,
 ) -> None:
-    """Annotations, step summary and outputs of a build whose manifest stands at `path`."""
+    """Annotations, step summary and outputs of a build whose manifest stands at `path`.
+
+    Without `findings` or `table`, those are left to another step; errors are in no manifest and always told.
+    """
     broken = tuple(map(_finding, errors))
-    judged = tuple(Finding(**record.model_dump()) for record in manifest.findings)
+    judged = tuple(Finding(**record.model_dump()) for record in manifest.findings if findings)
     _say(*annotations([*broken, *judged], folder=_folder(env)))
-    write_summary(summary(manifest, broken), env)
+    if table:
+        write_summary(summary(manifest, broken), env)
     write_outputs(outputs(manifest, path, broken, env), env)
 
 

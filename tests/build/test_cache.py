@@ -5,13 +5,14 @@ from __future__ import annotations
 import copy
 import json
 import os
+import shutil
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from qnnci.build import cache
-from qnnci.build.cache import Record, key_of, load, save, stamped
+from qnnci.build.cache import Record, digests, key_of, load, save, seen_beside
 from qnnci.rules import finding
 
 PARTS = {"model": {"prepared.onnx": "0" * 64}, "soc_id": 69, "fp16": True, "label": "g", "shape": [1, 3]}
@@ -115,12 +116,37 @@ def test_a_changed_file_undoes_the_stage_whatever_time_it_is_given(folder):
 def test_a_stage_is_undone_by_what_else_it_read(folder, tmp_path):
     outside = [tmp_path / name for name in ("weights", "not there")]
     outside[0].write_bytes(b"1")
-    save(folder, "prepare", "key", Record(data={"reads": stamped(outside)}))
-    assert load(folder, "prepare", "key")
-    outside[0].write_bytes(b"22")
-    assert load(folder, "prepare", "key") is None
+    save(folder, "prepare", "key", Record(data={"reads": seen_beside(outside, tmp_path)}))
+    assert load(folder, "prepare", "key", beside=tmp_path)
+    os.utime(outside[0], (1, 1))
+    assert load(folder, "prepare", "key", beside=tmp_path)
+    outside[0].write_bytes(b"2")
+    assert load(folder, "prepare", "key", beside=tmp_path) is None
     outside[0].unlink()
-    assert load(folder, "prepare", "key") is None
+    assert load(folder, "prepare", "key", beside=tmp_path) is None
+
+
+def test_a_stage_that_moved_is_still_done(folder, tmp_path_factory):
+    (folder / "weights").write_bytes(b"1")
+    save(folder, "prepare", "key", Record(data={"reads": seen_beside([folder / "weights"], folder)}))
+    moved = tmp_path_factory.mktemp("elsewhere") / "moved"
+    shutil.copytree(folder, moved, copy_function=shutil.copyfile)  # as an artifact travels: times of its own
+    shutil.rmtree(folder)
+    assert load(moved, "compile", "key")
+    assert load(moved, "prepare", "key", beside=moved)
+    (moved / "weights").write_bytes(b"2")
+    assert load(moved, "prepare", "key", beside=moved) is None
+
+
+def test_digests_know_content_and_names_but_no_place(tmp_path):
+    for name, content in (("a/x.npz", b"1"), ("b/x.npz", b"1"), ("c/y.npz", b"1"), ("d/x.npz", b"2")):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_bytes(content)
+    a, b, c, d = (digests(tmp_path / name) for name in "abcd")
+    assert a == b
+    assert len({*map(str, (a, c, d))}) == 3
+    assert digests(tmp_path / "a/x.npz") == digests(tmp_path / "b/x.npz") != digests(tmp_path / "d/x.npz")
+    assert digests(tmp_path / "missing") == []
 
 
 def test_a_swapped_file_undoes_the_stage(folder):
