@@ -5,10 +5,10 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format docs bench clean
+.PHONY: help setup demo test test-torch lint format docs bench clean
 
 help: ## Show what can be made
-	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 16
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 16
 
 setup: $(STAMP) ## Make .venv with qnnci and everything that develops it
 
@@ -26,6 +26,9 @@ demo: $(STAMP) ## Fetch real models, compile them for several chips, verify them
 
 test: $(STAMP) lint ## Lint, types and all tests
 	$(BIN)/python -m pytest -n auto --dist worksteal
+
+test-torch: $(STAMP) ## Export a PyTorch model, compile it, and hold both against PyTorch; installs torch for it
+	$(BIN)/python -m tests.torch_export
 
 lint: $(STAMP) ## ruff and mypy; the YAML and shell linters run as tests
 	$(BIN)/ruff check .

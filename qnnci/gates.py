@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from qnnci.context.info import ContextInfo
 from qnnci.findings import SEVERITIES, Finding, worst
-from qnnci.manifest import Parity
+from qnnci.manifest import Figures, Parity
 from qnnci.plan import Target
 from qnnci.project import Compile, FailOn, Gates, ParityGate
 from qnnci.rules import finding
@@ -49,11 +49,15 @@ def _judge_binary(info: ContextInfo, size: int, target: Target, gates: Gates, as
 
 
 def judge_parity(parity: Parity, gates: Sequence[ParityGate]) -> list[Finding]:
+    return judge_figures(parity.outputs, gates, "parity")
+
+
+def judge_figures(outputs: Mapping[str, Figures], gates: Sequence[ParityGate], rule: str) -> list[Finding]:
     """Each bound against each output; a figure that could not be computed fails its bound."""
     found = []
     for gate in gates:
         bad = []
-        for output, figures in parity.outputs.items():
+        for output, figures in outputs.items():
             value: float | None = getattr(figures, gate.metric)
             if value is None:
                 bad.append(f"{output} is not finite")
@@ -62,7 +66,7 @@ def judge_parity(parity: Parity, gates: Sequence[ParityGate]) -> list[Finding]:
         if bad:
             bound = f"at least {gate.min:g}" if gate.min is not None else f"at most {gate.max:g}"
             message = f"{gate.metric} must be {bound}: {', '.join(bad)}"
-            found.append(finding("parity", message, severity=gate.severity))
+            found.append(finding(rule, message, severity=gate.severity))
     return found
 
 

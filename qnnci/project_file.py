@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from qnnci.errors import UsageError
-from qnnci.project import GRAPH_NAME, NAME, SHA256, Project
+from qnnci.project import GRAPH_NAME, NAME, PYTHON, SHA256, VARIABLE, Project
 from qnnci.variants import expand
 from qnnci.yaml_lines import Loc, read
 
@@ -40,6 +40,8 @@ _PATTERNS = {
     GRAPH_NAME: "must be letters, digits, `_`, `.` and `-`, and begin with a letter or digit",
     NAME: "must be letters, digits, `_`, `.` and `-`, and begin with a letter or digit",
     SHA256: "must be 64 digits of 0-9 and a-f",
+    PYTHON: 'must be a version such as "3.10"',
+    VARIABLE: "must be the name of an environment variable",
 }
 
 

@@ -22,6 +22,21 @@ class Rule:
 
 
 _CATALOGUE = (
+    # the export
+    Rule(
+        "export-failed",
+        "The export command failed",
+        "error",
+        "The command of `export: {run: …}` ended with an error, or wrote no .onnx file to `{output}`.",
+        "read logs/export.log in the graph's folder; run the command by hand in the project file's folder",
+    ),
+    Rule(
+        "export-parity",
+        "The exported graph's numbers are off",
+        "error",
+        "On the CPU, the exported graph's outputs are further from the original model's than the gate allows.",
+        "export in eval mode and float32, and look for tracing warnings in logs/export.log",
+    ),
     # the graph as it came
     Rule(
         "dynamic-dim",

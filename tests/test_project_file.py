@@ -41,6 +41,10 @@ def in_graph(*lines: str) -> str:
     return GOOD + "".join(f"    {line}\n" for line in lines)
 
 
+def exported(settings: str) -> str:
+    return GOOD.replace("source: encoder.onnx", f"export: {settings}")
+
+
 def test_the_line_of_each_key_is_known(tmp_path):
     file = read(tmp_path, in_graph("inputs:", "  x:", "    - 1", "    - 3"))
     assert file.line("graphs", "encoder") == 4
@@ -88,7 +92,21 @@ def test_where_nothing_is_near_all_keys_are_told(told):
         (GOOD.replace("encoder:", "1:"), 4, "graphs.1: must be text; put it in quotes"),
         (GOOD.replace("encoder.onnx", "''"), 5, "graphs.encoder.source: must not be empty"),
         (GOOD.replace("    source: encoder.onnx\n", ""), 4, "graphs.encoder: must be a mapping"),
-        (GOOD.replace("source: encoder.onnx", "simplify: true"), 4, "graphs.encoder.source: is missing"),
+        (GOOD.replace("source: encoder.onnx", "simplify: true"), 4, "graphs.encoder: give either `source`"),
+        (in_graph("export: {run: 'a {output}'}"), 4, "graphs.encoder: give either `source` (a file) or `export`"),
+        (exported("{run: a 'b}"), 5, "graphs.encoder.export.run: not a command: No closing quotation"),
+        (exported("{run: python export.py}"), 5, "graphs.encoder.export.run: say with `{output}` where"),
+        (exported("{run: '{output}'}"), 5, "graphs.encoder.export.run: say with `{output}` where"),
+        (
+            exported("{run: 'a {output}', python: 3.10}"),
+            5,
+            "graphs.encoder.export.python: must be text; put it in quotes",
+        ),
+        (exported("{run: 'a {output}', python: '2.7'}"), 5, "graphs.encoder.export.python: must be a version such as"),
+        (exported("{run: 'a {output}', env: {A-B: x}}"), 5, "graphs.encoder.export.env.A-B: must be"),
+        (exported("{run: 'a {output}', inputs: [/etc/*]}"), 5, "graphs.encoder.export.inputs.0: a file or a pattern"),
+        (exported("{run: 'a {output} {reference}', reference: r.npz}"), 5, "graphs.encoder.export: give either `ref"),
+        (exported("{run: 'a {output}', require: x}"), 5, "did you mean 'requirements'?"),
         (GOOD.replace("name: demo\n", ""), 1, "name: is missing"),
         (GOOD + "verify:\n", 6, "verify: must be a mapping"),
         (GOOD + "verify: {enabled: maybe}\n", 6, "verify.enabled: must be true or false (given: 'maybe')"),

@@ -17,7 +17,7 @@ from qnnci.plan import Target
 
 MANIFEST = "manifest.json"
 # Findings that say that the work itself broke, not that the model was judged.
-BROKEN = frozenset({"stage-crashed", "stage-timeout", "stage-memory", "nothing-written"})
+BROKEN = frozenset({"stage-crashed", "stage-timeout", "stage-memory", "nothing-written", "export-failed"})
 # Findings that say that something which the work needs is not there.
 MISSING = frozenset({"python-import", "missing-lib", "sdk-missing-library", "sdk-python", "sdk-tool", "sdk-compiler"})
 
@@ -82,6 +82,7 @@ def _entry(build: BuildState, target: Target) -> Entry | None:
         compiled=state.compiled,
         source_sha256=graph.source_sha256,
         parity=state.parity,
+        export_parity=graph.export_parity,
         float_ops=graph.float_ops.get(target.precision, ()),
         passed=not (graph.broken or state.broken or gates.failed(found, build.project.fail_on)),
     )

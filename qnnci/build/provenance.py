@@ -7,7 +7,7 @@ from pathlib import Path
 
 from qnnci.build.cache import Record
 from qnnci.context.info import ContextInfo, TensorInfo
-from qnnci.manifest import Entry, Parity, Tensor
+from qnnci.manifest import Entry, Figures, Parity, Tensor
 from qnnci.plan import Target
 from qnnci.project import Project
 
@@ -22,6 +22,7 @@ def entry_of(
     compiled: Record,
     source_sha256: str,
     parity: Parity | None,
+    export_parity: dict[str, Figures] | None,
     float_ops: tuple[str, ...],
     passed: bool,
 ) -> Entry:
@@ -51,10 +52,11 @@ def entry_of(
         float_fallback_ops=tuple(dict.fromkeys(float_ops)),
         inputs=tuple(map(_tensor, graph.inputs)),
         outputs=tuple(map(_tensor, graph.outputs)),
-        source=project.graphs[target.graph].source,
+        source=project.graphs[target.graph].origin,
         source_sha256=source_sha256,
         license=project.license,
         parity=parity,
+        export_parity=export_parity,
         compile_seconds=round(compiled.seconds, 3),
         compile_peak_mb=compiled.peak_mb or None,
         built_at=compiled.data["at"],

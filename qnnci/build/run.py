@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from qnnci import gates
-from qnnci.build import cache, calls
+from qnnci.build import cache, calls, export
 from qnnci.build.outcome import MANIFEST, Built, finish
 from qnnci.build.routes import route_of
 from qnnci.build.stage import Event, Stages, prepare
@@ -20,10 +20,10 @@ from qnnci.context.info import ContextInfo
 from qnnci.errors import QnnciError, UsageError
 from qnnci.files import disk_errors, remove_leftovers
 from qnnci.findings import worst
-from qnnci.manifest import Parity
-from qnnci.model.source import fetch
+from qnnci.manifest import Figures, Parity
+from qnnci.model.source import Source, fetch
 from qnnci.plan import Target
-from qnnci.project import Precision
+from qnnci.project import Export, Graph, Precision
 from qnnci.project_file import ProjectFile
 from qnnci.rules import finding
 from qnnci.toolchain.pool import Limit, Worker, machine_mb
@@ -145,9 +145,9 @@ class _Run:
 
     def _graph(self, name: str, worker: Worker) -> None:
         graph, state, folder = self.project.graphs[name], self.state.graphs[name], self.output / name
-        self.listen(Event(name, "source", "start"))
-        source = fetch(graph.source, sha256=graph.sha256, base=self.file.base, cache=self.options.cache)
-        self.listen(Event(name, "source", "done"))
+        source = self._exported(name, graph.export, worker) if graph.export else self._fetched(name, graph)
+        if source is None:
+            return
         state.source, state.source_sha256 = source.path, source.sha256
         prepared = prepare(self.stages, name, graph, folder, source, worker)
         self.state.note(name, prepared.findings, "prepare")
@@ -163,10 +163,42 @@ class _Run:
         if self.options.until:
             if self.project.verify_for(name).enabled:
                 self.schedule.add(self._job(name, "reference", lambda: _FIRST, self._reference))
+            self._compare(name, worker)
             return
         for target in self.state.targets_of(name):
             self.state.note(target, self.route.refusals(target, quantized=state.quantized), "check")
         self._add_targets(name)
+        self._compare(name, worker)  # a gate: it stops no compile
+
+    def _fetched(self, name: str, graph: Graph) -> Source:
+        self.listen(Event(name, "source", "start"))
+        source = fetch(graph.source or "", sha256=graph.sha256, base=self.file.base, cache=self.options.cache)
+        self.listen(Event(name, "source", "done"))
+        return source
+
+    def _exported(self, name: str, settings: Export, worker: Worker) -> Source | None:
+        """Run the repository's own export."""
+        folder = self.output / name
+        made = self.stages.run(export.export(name, settings, folder, self.file.base, self.options.cache), worker)
+        self.state.note(name, made.findings, "export")
+        if export.EXPORTED not in made.files:
+            return None
+        self.state.graphs[name].exported = made
+        return Source(self.project.graphs[name].origin, folder / export.EXPORTED, made.files[export.EXPORTED])
+
+    def _compare(self, name: str, worker: Worker) -> None:
+        """Hold an exported graph against the original model, where that left its outputs."""
+        state, folder = self.state.graphs[name], self.output / name
+        files = state.exported.files if state.exported else {}
+        call = export.compare(name, self.project.graphs[name], folder, self.file.base, files)
+        if call is None:
+            return
+        compared = self.stages.run(call, worker)
+        self.state.note(name, compared.findings, "compare")
+        if compared.data:
+            state.export_parity = {key: Figures(**each) for key, each in compared.data["outputs"].items()}
+            limits = self.project.gates_for(name).parity
+            self.state.note(name, gates.judge_figures(state.export_parity, limits, "export-parity"), "gate")
 
     def _add_targets(self, name: str) -> None:
         state, verify = self.state.graphs[name], self.project.verify_for(name)

@@ -80,6 +80,8 @@ class Stages:
             told = [each.at(file=place).to_json() for each in tool_findings(call, data, report)]
             data |= {"facts": report.facts.to_json(), "findings": [*data["findings"], *told]}
         said = tuple(Finding.from_json(each) for each in data.pop("findings", []))
+        if call.stage == "export":  # its log alone has the rest of what the command said
+            said = tuple(each.at(file=place) for each in said)
         record = Record(data, said, written, answer.seconds, max(answer.peak_mb, data.pop("peak_mb", 0)))
         # What went wrong in a tool, or with the machine, is tried again; what was measured of a model is kept.
         if (call.outputs and not written) or ((call.tool or call.stage == "examine") and worst(said) == "error"):

@@ -10,7 +10,7 @@ from qnnci.build.cache import Record
 from qnnci.context.info import ContextInfo
 from qnnci.errors import QnnciError, UsageError
 from qnnci.findings import Finding
-from qnnci.manifest import Parity
+from qnnci.manifest import Figures, Parity
 from qnnci.plan import Target
 from qnnci.project import Precision, Project
 from qnnci.project_file import ProjectFile
@@ -31,6 +31,8 @@ class GraphState:
     forecasts: list[Finding] = field(default_factory=list)
     quantized: bool = False
     reference: Record | None = None
+    exported: Record | None = None
+    export_parity: dict[str, Figures] | None = None
     compile_seconds: float = UNTIMED
     verify_seconds: float = UNTIMED
     findings: list[Finding] = field(default_factory=list)

@@ -8,7 +8,8 @@ import shlex
 import shutil
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,10 @@ import numpy as np
 from qnnci.arrays import Arrays, load_samples, save_samples
 from qnnci.build.adapt import Order, from_binary, to_binary
 from qnnci.build.cache import seen_beside
+from qnnci.build.export import EXPORTED, ORIGINAL
+from qnnci.build.verdict import shell_code
 from qnnci.context.info import ContextInfo
+from qnnci.errors import UsageError
 from qnnci.files import commit, disk_errors
 from qnnci.findings import Finding
 from qnnci.model.parity import distance, finite
@@ -29,6 +33,56 @@ from qnnci.toolchain.tools import ANDROID
 from qnnci.toolchain.worker import die_with_parent
 
 Json = dict[str, Any]
+
+
+def export_stage(
+    *,
+    argv: list[str],
+    base: str,
+    env: dict[str, str | None],
+    requirements: str,
+    python: str,
+    cache: str,
+    scratch: str,
+    folder: str,
+    reference: bool,
+) -> Json:
+    """The model repository's export command in a venv of its own; what it wrote is moved to `folder` when it is whole.
+
+    `env` holds no secret: a value of None is looked up here, where it goes to the command and nowhere else.
+    """
+    from qnnci.model.exported import take
+    from qnnci.toolchain import export_venv
+
+    room = Path(scratch)
+    hint = f"read {os.path.relpath(folder)}/logs/export.log; run the command by hand in the project file's folder"
+    with fresh(room):
+        venv = export_venv.make(Path(requirements) if requirements else None, python, Path(base), Path(cache))
+        environment, secrets = export_venv.command_environment(venv, env)
+        ended = export_venv.run(argv, cwd=Path(base), env=environment, secrets=secrets)
+        wanted = {"{output}": EXPORTED, **({"{reference}": ORIGINAL} if reference else {})}
+        missing = [place for place, name in wanted.items() if not _filled(room / name)]
+        if ended.code or missing:
+            how = f"exit code {shell_code(ended.code)}" if ended.code else f"it wrote no {' and no '.join(missing)}"
+            return {"findings": _plain([finding("export-failed", f"{how}: {ended.said}", hint=hint)])}
+        try:
+            with disk_errors(Path(folder)):
+                if reference:
+                    commit(room / ORIGINAL, Path(folder) / ORIGINAL)
+                take(room / EXPORTED, Path(folder))
+        except UsageError as error:
+            message = f"what it wrote cannot be used: {error.message}"
+            return {"findings": _plain([finding("export-failed", message, hint=hint)])}
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10
+    return {"peak_mb": peak, "findings": []}
+
+
+def compare_stage(*, model: str, reference: str, constants: Json) -> Json:
+    """An exported graph on the CPU against what the original model gave."""
+    from qnnci.model.exported import compare
+
+    samples, outputs, found = compare(Path(model), Path(reference), constants)
+    return {"samples": samples, "outputs": outputs, "findings": _plain(found)}
 
 
 def prepare_stage(*, source: str, folder: str, inputs: Json, simplify: bool) -> Json:
@@ -126,14 +180,11 @@ def tool_stage(
 
     Its output goes to the stage's log. How it ended is told, not judged: exit codes of these tools mislead.
     """
-    shutil.rmtree(scratch, ignore_errors=True)
-    room = Path(scratch)
-    with disk_errors(room):
-        room.mkdir(parents=True)
-        for path, text in files.items():
-            Path(path).parent.mkdir(parents=True, exist_ok=True)
-            Path(path).write_text(text, encoding="utf-8")
-    try:
+    with fresh(Path(scratch)):
+        with disk_errors(Path(scratch)):
+            for path, text in files.items():
+                Path(path).parent.mkdir(parents=True, exist_ok=True)
+                Path(path).write_text(text, encoding="utf-8")
         # Beside the log, which holds the tool's own words only: a path in the command could read as one of them.
         Path(command_file).write_text(f"{shlex.join(argv)}\n", encoding="utf-8")
         # The parent ends our whole process group; PDEATHSIG is for the case that only this worker is killed.
@@ -150,13 +201,23 @@ def tool_stage(
             for path, name in made.items():
                 (Path(folder) / name).parent.mkdir(parents=True, exist_ok=True)
                 commit(Path(path), Path(folder) / name)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
     android = [Path(folder) / name for name in made.values() if name.startswith(f"{ANDROID}/")]
     found = [each for library in android for each in page_size_findings(library)]
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10
     missing = sorted(set(makes.values()) - set(made.values()))
     return {"exit_code": code, "missing": missing, "peak_mb": peak, "findings": _plain(found)}
+
+
+@contextmanager
+def fresh(room: Path) -> Iterator[None]:
+    """An empty scratch folder while a tool works, and none after it."""
+    shutil.rmtree(room, ignore_errors=True)
+    with disk_errors(room):
+        room.mkdir(parents=True)
+    try:
+        yield
+    finally:
+        shutil.rmtree(room, ignore_errors=True)
 
 
 def _filled(path: Path) -> bool:

@@ -78,7 +78,7 @@ def _read(path: Path) -> Arrays:
     if path.is_dir():
         return {file.stem: _file(file) for file in sorted(path.iterdir()) if file.suffix in {".npy", ".raw"}}
     if path.suffix == ".npz":
-        return _archive(path)
+        return read_archive(path)
     return {path.stem: _file(path)}
 
 
@@ -91,7 +91,7 @@ def _file(path: Path) -> NDArray[Any]:
         return np.frombuffer(path.read_bytes(), _RAW)
 
 
-def _archive(path: Path) -> Arrays:
+def read_archive(path: Path) -> Arrays:
     with _told(path, "not an archive of numpy arrays"), zipfile.ZipFile(path) as archive:
         arrays = {}
         for name in archive.namelist():

@@ -56,6 +56,9 @@ class Original:
         self._session = _session(source)
         self._inputs = {each.name: each for each in self._session.get_inputs()}
         self._outputs = [each.name for each in self._session.get_outputs()]
+        self.inputs = {
+            name: np.dtype(_DTYPES[each.type]) for name, each in self._inputs.items() if each.type in _DTYPES
+        }
         self._constants = {
             name: _filled(value, self._inputs[name]) for name, value in constants.items() if name in self._inputs
         }

@@ -69,33 +69,39 @@ def make(
     return folder / "bin" / "python"
 
 
-def find_python(cache: Path, env: Mapping[str, str] = os.environ, say: Callable[[str], None] = lambda _: None) -> Path:
-    """A CPython 3.10 that can make venvs: from PATH, from pyenv, as uv knows it, else fetched by uv.
+def find_python(
+    cache: Path,
+    env: Mapping[str, str] = os.environ,
+    say: Callable[[str], None] = lambda _: None,
+    *,
+    version: str = PYTHON,
+    whose: str = "the SDK's tools",
+) -> Path:
+    """A CPython that can make venvs, 3.10 or another: from PATH, from pyenv, as uv knows it, else fetched by uv.
 
     Raises:
         ToolMissing: there is none, and uv cannot fetch it.
 
     """
-    for python in _candidates(env):
-        if _works(python):
+    for python in _candidates(env, version):
+        if _works(python, version):
             return python
     pythons = cache / "python"
-    uv = _uv(cache, env)
+    uv = _uv(cache, env, version, whose)
     settings = {**_CLEAN, "UV_PYTHON_INSTALL_DIR": str(pythons), "UV_NO_CONFIG": "1"}
     for fetch in (False, True):
         if fetch:
-            say(f"fetching Python {PYTHON}")
-            done = process.run([uv, "python", "install", "--no-bin", PYTHON], timeout=_SECONDS, env=settings)
+            say(f"fetching Python {version}")
+            done = process.run([uv, "python", "install", "--no-bin", version], timeout=_SECONDS, env=settings)
             if done.code:
                 break
-        found = process.run([uv, "python", "find", "--no-project", PYTHON], timeout=60, env=settings)
+        found = process.run([uv, "python", "find", "--no-project", version], timeout=60, env=settings)
         python = Path((found.output.strip().splitlines() or [""])[-1])
-        if found.code == 0 and _works(python):
+        if found.code == 0 and _works(python, version):
             return python
     raise ToolMissing(
-        f"the SDK's tools need Python {PYTHON}, which is not on this machine, and uv cannot fetch it: "
-        f"{_last(done.output)}",
-        hint=f"install it (`apt-get install python{PYTHON}-venv`, or pyenv), or set UV_PYTHON_INSTALL_MIRROR to "
+        f"{whose} need Python {version}, which is not on this machine, and uv cannot fetch it: {_last(done.output)}",
+        hint=f"install it (`apt-get install python{version}-venv`, or pyenv), or set UV_PYTHON_INSTALL_MIRROR to "
         "where it can be had",
     )
 
@@ -109,20 +115,20 @@ def version_of(python: Path) -> str:
     return done.output.strip() if done.code == 0 else ""
 
 
-def _works(python: Path) -> bool:
-    return python.is_file() and version_of(python) == PYTHON
+def _works(python: Path, version: str = PYTHON) -> bool:
+    return python.is_file() and version_of(python) == version
 
 
-def _candidates(env: Mapping[str, str]) -> Iterator[Path]:
-    name = f"python{PYTHON}"
+def _candidates(env: Mapping[str, str], version: str = PYTHON) -> Iterator[Path]:
+    name = f"python{version}"
     if found := shutil.which(name, path=env.get("PATH", os.defpath)):
         yield Path(found)
     # pyenv's own stub on PATH refuses where another version is the chosen one.
     pyenv = Path(env.get("PYENV_ROOT") or Path(env.get("HOME") or "/") / ".pyenv")
-    yield from sorted(pyenv.glob(f"versions/{PYTHON}.*/bin/{name}"), reverse=True)
+    yield from sorted(pyenv.glob(f"versions/{version}.*/bin/{name}"), reverse=True)
 
 
-def _uv(cache: Path, env: Mapping[str, str]) -> str:
+def _uv(cache: Path, env: Mapping[str, str], version: str, whose: str) -> str:
     """The machine's uv, else one that pip brings from the package index into the cache."""
     if found := shutil.which("uv", path=env.get("PATH", os.defpath)):
         return found
@@ -135,9 +141,9 @@ def _uv(cache: Path, env: Mapping[str, str]) -> str:
                 _pip(Path(sys.executable), "--no-deps", "--only-binary=:all:", f"--target={folder}", UV)
             except (MachineError, ToolCrashed) as error:
                 raise ToolMissing(
-                    f"the SDK's tools need Python {PYTHON}, which is not on this machine, and there is no uv to "
+                    f"{whose} need Python {version}, which is not on this machine, and there is no uv to "
                     f"fetch it: {error.message}",
-                    hint=f"install Python {PYTHON} (`apt-get install python{PYTHON}-venv`, or pyenv), or uv",
+                    hint=f"install Python {version} (`apt-get install python{version}-venv`, or pyenv), or uv",
                 ) from error
     return str(uv)
 
