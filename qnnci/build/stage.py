@@ -21,6 +21,9 @@ from qnnci.project import Graph
 from qnnci.rules import finding
 from qnnci.toolchain.pool import Answer, Limit, Worker
 
+# Stages whose errors are not a model's: they are looked at anew each time.
+_RETRIED = frozenset({"examine", "export"})
+
 State = Literal["start", "done", "cached", "failed"]
 
 
@@ -84,7 +87,7 @@ class Stages:
             said = tuple(each.at(file=place) for each in said)
         record = Record(data, said, written, answer.seconds, max(answer.peak_mb, data.pop("peak_mb", 0)))
         # What went wrong in a tool, or with the machine, is tried again; what was measured of a model is kept.
-        if (call.outputs and not written) or ((call.tool or call.stage == "examine") and worst(said) == "error"):
+        if (call.outputs and not written) or ((call.tool or call.stage in _RETRIED) and worst(said) == "error"):
             return replace(record, files={})
         return cache.save(call.folder, call.stage, call.key, record)
 

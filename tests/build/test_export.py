@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -133,6 +134,32 @@ def test_a_reference_that_is_not_written_is_a_failed_export(repo):
     ended = qnnci("build", cwd=repo)
     assert ended.code == 4
     assert "it wrote no {reference}" in ended.said
+
+
+def test_a_failed_export_is_tried_again_even_where_its_reference_was_good(repo):
+    reference(repo)
+    exporting(repo, f"{RUN} {{reference}}")
+    script(repo, "import shutil, sys; shutil.copy('ref.npz', sys.argv[3]); open(sys.argv[2], 'w').write('no model')")
+    assert qnnci("build", cwd=repo).code == 4
+    ended = qnnci("build", cwd=repo)
+    assert ended.code == 4
+    assert "net: export failed" in ended.said
+
+
+def test_an_export_travels_to_the_jobs_that_compile(repo, tmp_path_factory):
+    reference(repo)
+    exporting(repo, reference="ref.npz")
+    prepared = qnnci("build", "--until", "prepare", "--no-verify", cwd=repo)
+    assert prepared.code == 0, prepared.said
+    assert "net: compare done" in prepared.said
+    elsewhere = tmp_path_factory.mktemp("elsewhere") / "checkout"
+    shutil.copytree(repo, elsewhere, copy_function=shutil.copyfile)
+    shutil.rmtree(repo)
+    ended = qnnci("build", "--no-verify", cwd=elsewhere)
+    assert ended.code == 0, ended.said
+    done = [line.split(" done in")[0] for line in ended.said.splitlines() if " done in " in line]
+    assert done == ["net-SM8550: compile", "net-SM8550: inspect"]
+    assert manifest.load(elsewhere / "build/manifest.json").entries[0].export_parity
 
 
 def test_no_shell_and_the_repository_s_folder(repo):
