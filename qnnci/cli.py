@@ -229,12 +229,13 @@ def manifest_join(*, folders: tuple[str, ...], output: Path) -> None:
 @click.argument("where", type=click.Path(path_type=Path), envvar="QNNCI_INPUT_MANIFEST")
 @_option("--plan", env="PLAN", help="What `qnnci matrix` printed: a target of it that nothing tells of fails.")
 @_option("--fail-on", env="FAIL_ON", type=click.Choice(FAIL_ON), help="Fail on more than the builds themselves did.")
+@_option("-o", "--output", env="OUTPUT", type=click.Path(path_type=Path), help="Write what was judged as one manifest.")
 @click.pass_context
-def gate(ctx: click.Context, /, *, where: Path, plan: str | None, fail_on: str | None) -> None:
+def gate(ctx: click.Context, /, *, where: Path, plan: str | None, fail_on: str | None, output: Path | None) -> None:
     """Judge a manifest, or a folder of builds: ends with 1 where a gate failed or a planned target is missing."""
     from qnnci.commands import manifest as command
 
-    ctx.exit(command.gate(where, plan, fail_on))
+    ctx.exit(command.gate(where, plan, fail_on, output))
 
 
 @cli.command()

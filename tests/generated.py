@@ -129,6 +129,27 @@ def action_outputs() -> str:
     return _table(("output", "what it is"), rows)
 
 
+def workflow_inputs() -> str:
+    workflow = yaml.safe_load((ROOT / ".github/workflows/compile.yml").read_text(encoding="utf-8"))
+    inputs = workflow[True]["workflow_call"]["inputs"]  # `on` is true in YAML 1.1
+    rows = (
+        (_code(name), each["description"], _code(each["default"]) if each["default"] else "")
+        for name, each in inputs.items()
+    )
+    return _table(("input", "what it is", "default"), rows)
+
+
+def actions() -> str:
+    """Each action of one verb: what it does, its inputs (those required in bold) and its outputs."""
+    rows = []
+    for path in sorted(ROOT.glob("actions/*/action.yml")):
+        action = yaml.safe_load(path.read_text(encoding="utf-8"))
+        own = {name: each for name, each in action["inputs"].items() if name not in {"python", "working-directory"}}
+        inputs = ", ".join(f"**{_code(name)}**" if each.get("required") else _code(name) for name, each in own.items())
+        rows.append((_code(path.parent.name), action["description"], inputs, ", ".join(map(_code, action["outputs"]))))
+    return _table(("action", "what it does", "inputs, required ones in bold", "outputs"), rows)
+
+
 def sdk_zips() -> str:
     rows = ((version, f"{pin.bytes:,}", _code(pin.sha256), pin.source) for version, pin in pins().items())
     return _table(("version", "bytes", "sha256", "measured by"), rows)
@@ -143,6 +164,8 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "cli": verbs,
     "action-inputs": action_inputs,
     "action-outputs": action_outputs,
+    "workflow-inputs": workflow_inputs,
+    "actions": actions,
     "sdks": sdk_zips,
     "htp-keys": htp_keys,
 }

@@ -7,6 +7,7 @@ import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -18,7 +19,17 @@ from qnnci.project_file import validate
 from tests.generated import ROOT, documents
 
 PAGES = [*documents(), ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
-ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
+
+
+def about(path: str) -> Any:
+    return yaml.safe_load((ROOT / path).read_text(encoding="utf-8"))
+
+
+# What `uses:` names, and its inputs and outputs. `on` is true in YAML 1.1.
+OURS = {
+    "org/qnn-compile@v1": about("action.yml"),
+    "org/qnn-compile/.github/workflows/compile.yml@v1": about(".github/workflows/compile.yml")[True]["workflow_call"],
+}
 
 
 def blocks(kind: str) -> Iterator[str]:
@@ -73,12 +84,17 @@ def test_workflows_hold(text: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", WORKFLOWS, ids=title)
 def test_workflows_use_the_action_as_it_is(text: str) -> None:
     """Actionlint does not know our inputs and outputs."""
-    jobs = yaml.safe_load(text)["jobs"].values()
-    uses = [step for job in jobs for step in job["steps"] if step.get("uses") == "org/qnn-compile@v1"]
+    uses = [
+        (OURS[step["uses"]], step, f"steps.{step['id']}" if "id" in step else f"needs.{name}" if step is job else "")
+        for name, job in yaml.safe_load(text)["jobs"].items()
+        for step in (job, *job.get("steps", ()))
+        if "org/qnn-compile" in step.get("uses", "")
+    ]
     assert uses
-    for step in uses:
-        assert set(step.get("with", {})) <= set(ACTION["inputs"])
-    assert set(re.findall(r"steps\.qnn\.outputs\.([\w-]+)", text)) <= set(ACTION["outputs"])
+    for ours, step, place in uses:
+        assert set(step.get("with", {})) <= set(ours["inputs"])
+        if place:
+            assert set(re.findall(rf"\b{place}\.outputs\.([\w-]+)", text)) <= set(ours["outputs"])
 
 
 def commands() -> list[str]:

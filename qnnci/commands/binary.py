@@ -16,6 +16,7 @@ from qnnci.commands.model import alone, fetched, one_model, only_graph
 from qnnci.context.read import inspect as read
 from qnnci.errors import ExitCode, UsageError
 from qnnci.manifest import Parity
+from qnnci.report import github
 from qnnci.report.terminal import console, show_context, show_findings, show_parity
 
 
@@ -26,6 +27,8 @@ def inspect(binary: Path, *, as_json: bool) -> None:
         click.echo(json.dumps(info.to_json(), indent=2, ensure_ascii=False))
     else:
         show_context(info, console())
+    if github.on_github():
+        github.write_outputs({"info": json.dumps(info.to_json())})
 
 
 def verify(
@@ -74,17 +77,21 @@ def verify(
             )
             records.append(stages.run(call, worker))
     found = [each for record in records for each in record.findings]
-    figures = records[-1].data
+    figures, told = records[-1].data, {"parity": "null"}
     if "outputs" in figures:
         inputs_from = str(feeds) if feeds else f"seeded ({seed})"
         parity = Parity(inputs=inputs_from, samples=figures["samples"], outputs=figures["outputs"])
         found += gates.judge_parity(parity, project.gates.parity)
+        told["parity"] = parity.model_dump_json()
         if as_json:
             click.echo(parity.model_dump_json(indent=2))
         else:
             show_parity(parity, console())
     show_findings(found, console(error=as_json))
-    return ExitCode.GATE if gates.failed(found, "error") else ExitCode.OK
+    bad = gates.failed(found, "error")
+    if github.on_github():
+        github.report_findings(found, passed=not bad, more=told)
+    return ExitCode.GATE if bad else ExitCode.OK
 
 
 def _context_model(binary: Path) -> Path:

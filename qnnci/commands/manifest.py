@@ -28,16 +28,18 @@ def join(folders: Sequence[str], output: Path) -> None:
         github.write_outputs({"manifest": github.workspace_path(output)})
 
 
-def gate(where: Path, plan: str | None, fail_on: str | None) -> ExitCode:
+def gate(where: Path, plan: str | None, fail_on: str | None, output: Path | None) -> ExitCode:
     """Judge a manifest or those of a folder, and report all of it; what a build itself failed cannot pass here."""
     found = shards.find([where])
-    path = found[0].path if len(found) == 1 else where / shards.NAME
-    manifest = found[0].manifest if len(found) == 1 else shards.join(found, where)
+    path = output or (found[0].path if len(found) == 1 else where / shards.NAME)
+    manifest = shards.join(found, path.parent)
     lost = shards.missing(manifest, shards.planned(plan) if plan else ())
     records = (*manifest.findings, *(FindingRecord.model_validate(each.to_json()) for each in lost))
     findings = [Finding(**each.model_dump()) for each in records]
     passed = manifest.passed and not lost and not failed(findings, cast("FailOn", fail_on or "never"))
     manifest = manifest.model_copy(update={"passed": passed, "findings": records})
+    if output:
+        save(output, manifest)
     out = console()
     if manifest.entries:
         show_results(manifest, out)

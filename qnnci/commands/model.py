@@ -22,6 +22,7 @@ from qnnci.gates import failed
 from qnnci.model.source import Source, fetch
 from qnnci.project import FailOn, Graph, Project
 from qnnci.project_file import validate
+from qnnci.report import github
 from qnnci.report.terminal import console, show_findings
 from qnnci.toolchain.pool import Limit, Worker, machine_mb
 
@@ -54,7 +55,10 @@ def check(model: str, inputs: Sequence[str], fail_on: str, *, as_json: bool) -> 
     _print(record.findings, as_json=as_json)
     if not record.findings and not as_json:
         click.echo("nothing stands between this model and the HTP, as far as it can be known without compiling")
-    return ExitCode.GATE if failed(record.findings, cast("FailOn", fail_on)) else ExitCode.OK
+    bad = failed(record.findings, cast("FailOn", fail_on))
+    if github.on_github():
+        github.report_findings(record.findings, passed=not bad)
+    return ExitCode.GATE if bad else ExitCode.OK
 
 
 def prepare(model: str, output: Path, inputs: Sequence[str], *, simplify: bool) -> ExitCode:

@@ -27,11 +27,12 @@ DEFAULT_SOCS = ("SM8550", "SM8650", "SM8750")
 
 def matrix(flags: dict[str, Any], graphs: Sequence[str], max_jobs: int) -> None:
     """Print one line of JSON: {"graphs": […], "shards": […]}; on GitHub, set it as outputs, whole and by its keys."""
-    made = matrix_of(plan(project_file(Flags(**flags)).project, graphs), max_jobs)
+    file = project_file(Flags(**flags))
+    made = matrix_of(plan(file.project, graphs), max_jobs)
     lines = {name: json.dumps(each, separators=(",", ":")) for name, each in {"matrix": made, **made}.items()}
     click.echo(lines["matrix"])
     if github.on_github():
-        github.write_outputs(lines)
+        github.write_outputs({**lines, "directory": github.workspace_path(file.base / file.project.output)})
 
 
 def show(flags: dict[str, Any]) -> None:

@@ -56,6 +56,20 @@ def report(
     write_outputs(outputs(manifest, path, broken, env), env)
 
 
+def report_findings(
+    findings: Sequence[Finding],
+    *,
+    passed: bool,
+    more: Mapping[str, str] | None = None,
+    env: Mapping[str, str] = os.environ,
+) -> None:
+    """Annotations and outputs of a verb that judges without building; `more` are outputs of its own."""
+    _say(*annotations(findings, folder=_folder(env)))
+    counts = Counter(each.severity for each in findings)
+    judged = {"result": "pass" if passed else "fail", "errors": counts["error"], "warnings": counts["warning"]}
+    write_outputs({name: str(value) for name, value in {**judged, **(more or {})}.items()}, env)
+
+
 def report_failure(error: QnnciError, *, env: Mapping[str, str] = os.environ) -> None:
     """The annotation and outputs of a run that ended before there was a manifest."""
     _say(*annotations([_finding(error)], folder=_folder(env)))

@@ -1,34 +1,114 @@
-"""action.yml and the command line agree on the names between them."""
+"""The actions, the reusable workflow and the command line agree on the names between them."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
+import click
+import pytest
 import yaml
 
 from qnnci.cli import cli
 
-ACTION = yaml.safe_load((Path(__file__).resolve().parents[2] / "action.yml").read_text())
-STEPS = {step["id"]: step for step in ACTION["runs"]["steps"]}
+ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_every_input_is_used() -> None:
-    used = re.findall(r"\binputs\.([\w-]+)", str(ACTION["runs"]))
-    assert set(used) == set(ACTION["inputs"])
+def load(path: Path) -> dict[str, Any]:
+    made: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return made
 
 
-def test_the_command_line_reads_what_the_action_sets() -> None:
-    for step, command in (("build", cli.commands["build"]), ("sdk", cli.commands["sdk"].commands["install"])):
-        given = {name for name in STEPS[step]["env"] if name.startswith("QNNCI_INPUT_")}
-        assert given <= {option.envvar for option in command.params}
-    given = {name for name in STEPS["build"]["env"] if name.startswith("QNNCI_INPUT_")}
-    assert {"QNNCI_INPUT_CONFIG", "QNNCI_INPUT_SOCS"} <= given
+ACTION = load(ROOT / "action.yml")
+VERBS = {path.parent.name: load(path) for path in sorted(ROOT.glob("actions/*/action.yml"))}
+ACTIONS = {"": ACTION, **VERBS}
+WORKFLOW = load(ROOT / ".github/workflows/compile.yml")
+CALL = WORKFLOW[True]["workflow_call"]  # `on` is true in YAML 1.1
 
 
-def test_inputs_arrive_under_their_own_names() -> None:
-    for step in STEPS.values():
-        for name, value in step["env"].items():
-            if name.startswith("QNNCI_INPUT_"):
-                wanted = name.removeprefix("QNNCI_INPUT_").lower().replace("_", "-")
+def test_every_verb_has_its_action() -> None:
+    wanted = {"setup", "plan", "prepare", "check", "compile", "inspect", "verify", "gate", "manifest"}
+    assert set(VERBS) == wanted
+
+
+def command(step: dict[str, Any]) -> click.Command | None:
+    """The verb that a step runs."""
+    words = re.fullmatch(r'exec "\$QNNCI" ([a-z ]+) 2>&1', step["run"])
+    if words is None:
+        return None
+    found: click.Command = cli
+    for word in words[1].split():
+        assert isinstance(found, click.Group)
+        found = found.commands[word]
+    return found
+
+
+@pytest.mark.parametrize("name", ACTIONS)
+def test_every_input_is_used(name: str) -> None:
+    used = re.findall(r"\binputs\.([\w-]+)", str(ACTIONS[name]["runs"]))
+    assert set(used) == set(ACTIONS[name]["inputs"])
+
+
+@pytest.mark.parametrize("name", ACTIONS)
+def test_the_command_line_reads_what_the_action_sets(name: str) -> None:
+    verbs = [(step, verb) for step in ACTIONS[name]["runs"]["steps"] if (verb := command(step))]
+    assert len(verbs) == {"": 2, "setup": 0}.get(name, 1)
+    for step, verb in verbs:
+        given = {each for each in step["env"] if each.startswith("QNNCI_INPUT_")}
+        assert given
+        assert given <= {option.envvar for option in verb.params}
+
+
+@pytest.mark.parametrize("name", ACTIONS)
+def test_inputs_arrive_under_their_own_names(name: str) -> None:
+    for step in ACTIONS[name]["runs"]["steps"]:
+        for variable, value in step["env"].items():
+            if variable.startswith("QNNCI_INPUT_") and "${{" in value:
+                wanted = variable.removeprefix("QNNCI_INPUT_").lower().replace("_", "-")
                 assert value == f"${{{{ inputs.{wanted} }}}}"
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_required_arguments_are_required_inputs(name: str) -> None:
+    for step in VERBS[name]["runs"]["steps"]:
+        if verb := command(step):
+            for option in verb.params:
+                given = (option.envvar or "").removeprefix("QNNCI_INPUT_").lower().replace("_", "-")
+                if option.required:
+                    assert VERBS[name]["inputs"][given].get("required") is True
+
+
+def test_one_name_means_one_thing() -> None:
+    """An input that several actions have is described alike, but for those whose place gives them another sense."""
+    differ = {("check", "model"), ("gate", "fail-on"), ("gate", "output"), ("manifest", "output")}
+    said: dict[str, tuple[str, Any]] = {}
+    for name, action in ACTIONS.items():
+        for each, about in action["inputs"].items():
+            if (name, each) not in differ:
+                text = " ".join(about["description"].split())
+                assert said.setdefault(each, (text, about.get("default"))) == (text, about.get("default"))
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_outputs_are_those_of_a_step(name: str) -> None:
+    ids = {step["id"] for step in VERBS[name]["runs"]["steps"]}
+    for output, about in VERBS[name]["outputs"].items():
+        found = re.fullmatch(r"\$\{\{ steps\.(\w+)\.outputs\.([\w-]+)( \|\| '.*')? \}\}", about["value"])
+        assert found is not None
+        assert found[1] in ids
+        assert found[2] == output
+
+
+def test_the_workflow_uses_the_actions_as_they_are() -> None:
+    steps = [step for job in WORKFLOW["jobs"].values() for step in job["steps"]]
+    used = [(step["uses"].removeprefix("./.qnnci/actions/"), step) for step in steps if "/.qnnci/" in step["uses"]]
+    assert [name for name, _ in used] == ["plan", "prepare", "compile", "gate"]
+    for name, step in used:
+        assert set(step["with"]) <= set(VERBS[name]["inputs"])
+        assert set(re.findall(r"steps\.(\w+)\.outputs\.", str(step))) == set()
+    text = str(WORKFLOW["jobs"])
+    assert set(re.findall(r"inputs\.([\w-]+)", text)) == set(CALL["inputs"])
+    assert set(re.findall(r"secrets\.([\w-]+)", text)) == set(CALL["secrets"])
+    for step, output in re.findall(r"steps\.(\w+)\.outputs\.([\w-]+)", text):
+        assert output in VERBS[step]["outputs"]
