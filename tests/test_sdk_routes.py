@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 from sdk.make import VERSION, make, make_compilers
 from support import graphs
-from support.command import project, qnnci
+from support.command import environment, project, qnnci
 
 from qnnci import manifest
 from qnnci.context.read import read_context
+from qnnci.toolchain.pool import resident_mb
 from qnnci.toolchain.sdk import COMPLETE, venv_folder
 
 pytest.importorskip("onnxruntime_qnn", reason="no embedded compiler on this Python")
@@ -84,6 +88,17 @@ def test_a_second_build_does_nothing_and_a_changed_sample_converts_anew(folder, 
     assert "cnn-w8a16: quantize done" in qnnci("build", cwd=folder, **sdk).said
 
 
+def test_what_a_list_says_decides_too_and_a_project_may_stand_in_a_path_with_spaces(folder, sdk, tmp_path):
+    spaced = tmp_path / "my project"
+    shutil.copytree(folder, spaced, ignore=shutil.ignore_patterns(spaced.name))
+    project(spaced, {"cnn": QUANTIZED}, ["SM8550"], route="model-lib", precision="w8a16")
+    ended = qnnci("build", "--no-verify", cwd=spaced, **sdk)
+    assert ended.code == 0, ended.said
+    lines = (spaced / "list.txt").read_text().splitlines()
+    (spaced / "list.txt").write_text("\n".join(line.replace("image:=", "") for line in lines))
+    assert "cnn-w8a16: convert done" in qnnci("build", "--no-verify", cwd=spaced, **sdk).said
+
+
 def test_the_android_library_has_large_pages(folder, sdk):
     convert = {"libraries": ["aarch64-android"]}
     project(folder, {"cnn": {**FLOAT, "convert": convert}}, ["SM8550"], route="model-lib")
@@ -97,6 +112,8 @@ def test_what_would_silently_become_a_float_graph_is_refused(folder, sdk):
     ended = qnnci("build", cwd=folder, **sdk)
     assert ended.code == 1
     assert "error quantize-needed" in ended.said
+    assert "input_list" in ended.said.split("→")[1]
+    assert "convert" not in ended.said.split("✗")[0]  # nothing is made for a target that is refused
 
 
 def test_float_fallback_is_refused_on_v68_and_listed_elsewhere(folder, sdk):
@@ -121,6 +138,7 @@ def test_an_sdk_that_does_not_know_the_chip(folder, sdk):
     ("fail", "code", "told"),
     [
         ("qnn-onnx-converter:import-error", 3, "libPyIrGraph38"),
+        ("qnn-onnx-converter:empty", 4, "see logs/convert.log"),
         ("qnn-model-lib-generator:relocation", 1, "relocation"),
         ("qnn-context-binary-generator:segfault", 4, "ended with SIGSEGV (139)"),
         ("qnn-context-binary-generator:abort", 4, "ended with SIGABRT (134)"),
@@ -161,6 +179,41 @@ def test_a_bad_exit_after_all_is_done_is_a_warning(folder, sdk):
     ended = qnnci("build", cwd=folder, STANDIN_FAIL="qnn-context-binary-generator:late-exit", **sdk)
     assert ended.code == 0, ended.said
     assert "! warning" in ended.said
+
+
+def test_an_sdk_without_tools_is_told_as_one(folder, sdk, tmp_path):
+    bare = shutil.copytree(sdk["QNN_SDK_ROOT"], tmp_path / VERSION, symlinks=True)
+    shutil.rmtree(bare / "bin")
+    project(folder, {"cnn": FLOAT}, ["SM8550"], route="dlc")
+    ended = qnnci("build", cwd=folder, **{**sdk, "QNN_SDK_ROOT": str(bare)})
+    assert "error sdk-tool" in ended.said, ended.said
+    assert "has no tool qairt-converter" in ended.said
+
+
+def test_what_a_tool_started_ends_with_a_killed_build(folder, sdk, tmp_path):
+    """As make and clang++ under the library generator."""
+    nested = shutil.copytree(sdk["QNN_SDK_ROOT"], tmp_path / VERSION, symlinks=True)
+    tool = nested / "bin/x86_64-linux-clang/qairt-converter"
+    tool.rename(tool.with_suffix(".real"))
+    real = shlex.join([sys.executable, str(tool.with_suffix(".real"))])
+    deep = f"setsid sleep 1000 & echo $! > {folder}/pid.part; mv {folder}/pid.part {folder}/pid; wait; true"
+    tool.write_text(f'#!/bin/sh\ncase "$*" in *--help*) exec {real} "$@";; esac\nsh -c {shlex.quote(deep)}\ntrue\n')
+    tool.chmod(0o755)
+    project(folder, {"cnn": FLOAT}, ["SM8550"], route="dlc")
+    argv = [sys.executable, "-m", "qnnci", "build", "--no-verify"]
+    env = environment(**{**sdk, "QNN_SDK_ROOT": str(nested)})
+    with subprocess.Popen(argv, cwd=folder, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as build:
+        wait((folder / "pid").exists)
+        build.kill()
+    pid = int((folder / "pid").read_text())
+    wait(lambda: not resident_mb(pid))
+
+
+def wait(condition, seconds=60):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
 
 
 def test_a_flag_that_the_sdk_does_not_know_is_named_before_any_work(folder, sdk, tmp_path):

@@ -203,10 +203,12 @@ class _Run:
     def _add_targets(self, name: str) -> None:
         state, verify = self.state.graphs[name], self.project.verify_for(name)
         jobs: list[Job[Worker]] = []
+        precisions: dict[Precision, None] = {}  # of what is not refused
         run_already: dict[tuple[str, str], str] = {}
         for target in self.state.targets_of(name):
             if worst(self.state.targets[target].findings) == "error":
                 continue
+            precisions[target.precision] = None
             converted = (f"convert {name} {target.precision}",)
             jobs.append(self._job(target, "compile", lambda: state.compile_seconds, self._compile, converted))
             stands_for = run_already.setdefault((target.soc.dsp_arch, target.precision), target.soc.name)
@@ -220,7 +222,6 @@ class _Run:
                 jobs.append(self._job(target, "verify", lambda: state.verify_seconds, self._verify, after))
         if verify.enabled and jobs:
             jobs.append(self._job(name, "reference", lambda: _FIRST, self._reference))
-        precisions = dict.fromkeys(target.precision for target in self.state.targets_of(name))
         jobs += [
             self._job((name, each), "convert", lambda: _FIRST, self._convert, ("examine sdk",)) for each in precisions
         ]

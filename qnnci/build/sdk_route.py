@@ -25,6 +25,7 @@ from qnnci.toolchain import tools
 from qnnci.toolchain.htp_config import config_findings, htp_config
 from qnnci.toolchain.input_list import read_input_list
 from qnnci.toolchain.sdk import Sdk
+from qnnci.toolchain.sdk_doctor import ROUTE_TOOLS
 
 # Bit widths that a precision stands for, where the project gives none; what is missing is the tool's own default, 8.
 WIDTHS: dict[Precision, dict[str, int]] = {
@@ -66,9 +67,11 @@ class SdkRoute:
         """One look at each tool and its flags, kept beside the SDK: done again only for another one."""
         route = self.project.route
         arguments = {"root": str(self.sdk.root), "version": self.sdk.version, "route": route, "cache": str(self.cache)}
-        stamp = (self.sdk.root / "bin").stat().st_mtime_ns
+        python = self.sdk.tools_python(self.cache)  # without it, the Python tools are not looked at
+        paths = [self.sdk.root / "bin" / tools.HOST / tool for tool in ROUTE_TOOLS[route]]
+        seen = [(path.stat().st_size, path.stat().st_mtime_ns) for path in paths if path.is_file()]
         folder = self.cache / "sdk" / f"{self.sdk.version}.examined" / route
-        return [Call("sdk", "examine", folder.absolute(), arguments, key_of(**arguments, stamp=stamp))]
+        return [Call("sdk", "examine", folder.absolute(), arguments, key_of(**arguments, seen=seen, python=python))]
 
     def refusals(self, target: Target, *, quantized: bool) -> list[Finding]:
         """What cannot be, or would silently become something else. `quantized` says that the graph holds QDQ pairs."""
@@ -77,7 +80,8 @@ class SdkRoute:
         found = config_findings(self.project.compile.htp, self.sdk.numbers)
         if target.precision != "fp16" and not quantizes:
             message = f"{target.precision} without `input_list` or `quantization_overrides` under `convert`: the tools"
-            found.append(finding("quantize-needed", f"{message} would make a float graph and say nothing"))
+            hint = "give calibration inputs (`convert: {input_list: …}`), or use `precision: fp16`"
+            found.append(finding("quantize-needed", f"{message} would make a float graph and say nothing", hint=hint))
         if target.precision == "fp16" and quantizes:
             message = "the precision is fp16, but what `convert` gives makes a quantized graph"
             found.append(finding("quantized-source", message, severity="error"))
@@ -141,13 +145,15 @@ class SdkRoute:
     def conversions(self, graph: str, precision: Precision, folder: Path, prepared: dict[str, str]) -> list[Call]:
         folder = (folder / precision).absolute()
         options, files = self.conversion(graph, precision), {}
+        form: tuple[tuple[str, ...], ...] = ()
         listed = [options.overrides] if options.overrides else []
         if options.input_list is not None:
-            samples = read_input_list(options.input_list, self.file.base)
-            listed += samples.files
+            samples = read_input_list(options.input_list, self.file.base, folder / SCRATCH)
+            listed, form = [*listed, *samples.files], samples.form
             options = replace(options, input_list=scratch(folder, "convert") / "input_list.txt")
             files = {str(options.input_list): samples.text}
-        keys: dict[str, Any] = {"model": prepared, "listed": [digest for path in listed for digest in digests(path)]}
+        looked = [digest for path in listed for digest in digests(path)]
+        keys: dict[str, Any] = {"model": prepared, "listed": looked, "form": form}
         made = []
         for step in self.steps(graph, options, (folder.parent / PREPARED).absolute(), folder):
             quantizes = options.quantized and step.stage in {"convert", "quantize"}

@@ -30,7 +30,7 @@ from qnnci.project import Input
 from qnnci.rules import finding
 from qnnci.toolchain.elf import page_size_findings
 from qnnci.toolchain.tools import ANDROID
-from qnnci.toolchain.worker import die_with_parent
+from qnnci.toolchain.worker import die_with_parent, tool_family
 
 Json = dict[str, Any]
 
@@ -188,14 +188,15 @@ def tool_stage(
         # Beside the log, which holds the tool's own words only: a path in the command could read as one of them.
         Path(command_file).write_text(f"{shlex.join(argv)}\n", encoding="utf-8")
         # The parent ends our whole process group; PDEATHSIG is for the case that only this worker is killed.
-        tool = subprocess.Popen(
-            argv,
-            cwd=scratch,
-            stdin=subprocess.DEVNULL,
-            env={**os.environ, **environment},
-            preexec_fn=partial(die_with_parent, os.getpid()),  # noqa: PLW1509 - a worker has one thread
-        )
-        code = tool.wait()
+        with tool_family():
+            tool = subprocess.Popen(
+                argv,
+                cwd=scratch,
+                stdin=subprocess.DEVNULL,
+                env={**os.environ, **environment},
+                preexec_fn=partial(die_with_parent, os.getpid()),  # noqa: PLW1509 - a worker has one thread
+            )
+            code = tool.wait()
         made = {path: name for path, name in {**makes, **may_make}.items() if _filled(Path(path))}
         with disk_errors(Path(folder)):
             for path, name in made.items():
@@ -221,7 +222,8 @@ def fresh(room: Path) -> Iterator[None]:
 
 
 def _filled(path: Path) -> bool:
-    return path.is_file() and path.stat().st_size > 0
+    # Behind a link stands a file of somebody else, whose mode is not ours to set.
+    return path.is_file() and not path.is_symlink() and path.stat().st_size > 0
 
 
 def inspect_stage(*, binary: str, context_model: str) -> Json:

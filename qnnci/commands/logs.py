@@ -31,7 +31,8 @@ def run(
     if not name:
         report = read(sys.stdin.buffer, tool, exit_code, quantized=quantized)
     elif not file.is_file() and not file.is_fifo():
-        raise UsageError("no such file", where=name, hint="give the log's path, or - to read it from a pipe")
+        what = "a folder, not a log" if file.is_dir() else "no such file"
+        raise UsageError(what, where=name, hint="give the log's path, or - to read it from a pipe")
     else:
         with file.open("rb") as stream:
             report = read(stream, tool, exit_code, quantized=quantized)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from qnnci import errors
+from qnnci.toolchain.worker import children_of
 
 _WATCH_SECONDS = 0.1
 _RETIRE_MB = 1024  # a worker that holds this much after a stage is replaced
@@ -153,14 +154,7 @@ def _kill_family(child: subprocess.Popen[str]) -> None:
 
 def family_mb(pid: int) -> int:
     """Resident memory in MB of a process and all that it started."""
-    return resident_mb(pid) + sum(map(family_mb, _children(pid)))
-
-
-def _children(pid: int) -> list[int]:
-    try:
-        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()]
-    except OSError:  # it is gone, or this kernel does not say
-        return []
+    return resident_mb(pid) + sum(map(family_mb, children_of(pid)))
 
 
 def resident_mb(pid: int) -> int:

@@ -127,7 +127,8 @@ def path_of(text: str) -> Path:
 
 
 def install_command(version: str) -> str:
-    return f"qnnci sdk install {version} --accept-license"
+    """What brings an SDK; a version that is cut short cannot be asked for, so its place is left to fill in."""
+    return f"qnnci sdk install {version if re.fullmatch(VERSION, version) else 'VERSION'} --accept-license"
 
 
 def venv_folder(version: str, cache: Path) -> Path:

@@ -26,6 +26,10 @@ ROUTE_TOOLS: dict[str, tuple[str, ...]] = {
 HOST_LIBRARIES = {"libc++.so.1": "libc++1", "libc++abi.so.1": "libc++abi1", "libunwind.so.1": "libunwind-14"}
 # What qnn-model-lib-generator calls for a library that runs on this machine.
 BUILD_TOOLS = {"clang++": "clang", "make": "make"}
+_LOADED = ("libQnnHtp.so", "libQnnSystem.so")
+# What the context generator is told to load.
+_GIVEN = ("libQnnHtpNetRunExtensions.so",)
+_GIVEN_DLC = ("libQnnModelDlc.so",)
 _LOAD = """import ctypes, sys
 for name in sys.argv[1:]:
     try:
@@ -45,7 +49,7 @@ def examine(
     env: Mapping[str, str] = os.environ,
 ) -> list[Finding]:
     """Everything that would end a build on these routes for these chips, or hinder it."""
-    found = [*check_libraries(sdk, env), *check_python(sdk, cache), *check_arches(sdk, socs)]
+    found = [*check_libraries(sdk, env, routes), *check_python(sdk, cache), *check_arches(sdk, socs)]
     python = sdk.tools_python(cache)
     for tool in dict.fromkeys(tool for route in routes for tool in ROUTE_TOOLS[route]):
         found += check_tool(sdk, tool, python, env)
@@ -54,14 +58,18 @@ def examine(
     return found
 
 
-def check_libraries(sdk: Sdk, env: Mapping[str, str] = os.environ) -> Iterator[Finding]:
+def check_libraries(
+    sdk: Sdk, env: Mapping[str, str] = os.environ, routes: Collection[str] = ("model-lib", "dlc")
+) -> Iterator[Finding]:
     """Whether the system's libraries and the SDK's own load, in a child process and by the SDK's environment."""
     own: list[str] = []
-    for name in ("libQnnHtp.so", "libQnnSystem.so"):
+    for name in (*_LOADED, *_GIVEN, *(_GIVEN_DLC if "dlc" in routes else ())):
         try:
-            own.append(str(sdk.library(name)))
+            path = str(sdk.library(name))
         except ToolMissing as error:
             yield finding("sdk-missing-library", error.message, hint=error.hint)
+        else:
+            own += [path] if name in _LOADED else []
     argv = [sys.executable, "-c", _LOAD, *HOST_LIBRARIES, *own]
     settings = {"LD_LIBRARY_PATH": sdk.environment(env=env)["LD_LIBRARY_PATH"]}
     try:

@@ -7,6 +7,7 @@ is the parent's process id.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import importlib
 import json
@@ -14,6 +15,7 @@ import os
 import signal
 import sys
 import traceback
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from qnnci.errors import QnnciError
 from qnnci.files import disk_errors
 
 _PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
 
 
 def main() -> None:
@@ -38,6 +41,48 @@ def die_with_parent(parent: int) -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def tool_family() -> Iterator[None]:
+    """Inside, a worker waits for a tool: what that starts ends with it, and with the parent, however deep it is.
+
+    A tool like make has children of its own. A signal at a parent's death reaches only us, so we pass it on, which
+    takes a worker that does nothing but wait.
+    """
+    libc, mine = ctypes.CDLL(None), os.getpid()
+    libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)  # what outlives the tool becomes our child
+    signal.signal(signal.SIGTERM, lambda *_: _end_all(mine))
+    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    try:
+        yield
+    finally:
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        _end_children(mine)
+
+
+def _end_all(pid: int) -> None:
+    _end_children(pid)
+    os.kill(pid, signal.SIGKILL)
+
+
+def _end_children(pid: int) -> None:
+    """Kill all descendants; those of a killed one become our own children, so this goes on until there are none."""
+    while children := children_of(pid):
+        for child in children:
+            with contextlib.suppress(OSError):
+                os.kill(child, signal.SIGKILL)
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(child, 0)
+
+
+def children_of(pid: int) -> list[int]:
+    """The direct children of a process; none where it is gone or the kernel does not say."""
+    try:
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()]
+    except OSError:
+        return []
 
 
 def _serve(request: dict[str, Any]) -> dict[str, Any]:

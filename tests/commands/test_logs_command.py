@@ -69,3 +69,4 @@ def test_a_file_that_is_not_there(tmp_path) -> None:
     done = run(str(tmp_path / "none.log"))
     assert isinstance(done.exception, UsageError)
     assert "no such file" in str(done.exception)
+    assert "a folder, not a log" in str(run(str(tmp_path)).exception)

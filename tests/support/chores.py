@@ -73,6 +73,14 @@ def hang_in_a_tool(pid_file):
     tool.wait()
 
 
+def leave_a_child_behind():
+    from qnnci.toolchain.worker import tool_family
+
+    with tool_family():
+        code = "import subprocess; print(subprocess.Popen(['setsid', 'sleep', '1000'], stdout=-3).pid)"
+        return int(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout)
+
+
 def hoard_in_a_tool():
     subprocess.run([sys.executable, "-c", "x = b'x' * (600 << 20); import time; time.sleep(1000)"], check=True)
 

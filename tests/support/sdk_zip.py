@@ -26,6 +26,8 @@ FILES: dict[str, bytes] = {
     "lib/hexagon-v79/unsigned/libQnnHtpV79Skel.so": b"\x7fELF v79",
     "lib/python/qti/__init__.py": b"",
     "lib/x86_64-linux-clang/libQnnHtp.so": b"\x7fELF host",
+    "lib/x86_64-linux-clang/libQnnHtpNetRunExtensions.so": b"\x7fELF extensions",
+    "lib/x86_64-linux-clang/libQnnModelDlc.so": b"\x7fELF dlc",
     "lib/x86_64-linux-clang/libQnnSystem.so": b"\x7fELF system",
     "share/QNN/converter/jni/QnnModel.cpp": b"// model\n",
 }

@@ -89,6 +89,11 @@ def test_a_tool_of_a_worker_ends_with_it(worker, tmp_path):
     assert resident_mb(pid) == 0
 
 
+def test_what_a_tool_leaves_running_ends_with_the_tool(worker, tmp_path):
+    pid = worker.ask("chores:leave_a_child_behind", {}, log=tmp_path / "log", limit=AMPLE).result
+    assert not Path(f"/proc/{pid}").exists()
+
+
 def test_a_worker_whose_parent_died_before_it_started_does_nothing(tmp_path):
     reader, writer = os.pipe()
     argv = [sys.executable, "-m", "qnnci.toolchain.worker", str(writer), str(os.getppid())]

@@ -54,7 +54,7 @@ def test_the_newest_that_is_installed(cache: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "command"), [(None, VERSION), ("2.40", VERSION), ("2.44.0.260225", "2.44.0.260225")]
+    ("version", "command"), [(None, VERSION), ("2.40", VERSION), ("2.44.0.260225", "2.44.0.260225"), ("2.4", "VERSION")]
 )
 def test_none_at_all_says_how_to_get_one(cache: Path, version: str | None, command: str) -> None:
     with pytest.raises(ToolMissing) as caught:

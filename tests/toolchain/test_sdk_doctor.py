@@ -140,6 +140,16 @@ def test_a_library_of_the_system_is_missing(tmp_path: Path, library: Path, monke
     assert "has no libQnnHtp.so" in next(iter(sdk_doctor.check_libraries(sdk))).message
 
 
+def test_libraries_that_a_route_gives_to_the_context_generator(tmp_path: Path, library: Path) -> None:
+    sdk = sdk_with(tmp_path)
+    for name in ("libQnnHtp.so", "libQnnSystem.so"):
+        (sdk.root / "lib/x86_64-linux-clang" / name).write_bytes(library.read_bytes())
+    (sdk.root / "lib/x86_64-linux-clang/libQnnModelDlc.so").unlink()
+    (missing,) = sdk_doctor.check_libraries(sdk, routes=("dlc",))
+    assert "has no libQnnModelDlc.so" in missing.message
+    assert list(sdk_doctor.check_libraries(sdk, routes=("model-lib",))) == []
+
+
 def test_libraries_of_the_sdk_s_own_folder_count(
     tmp_path: Path, library: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
