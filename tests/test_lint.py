@@ -127,6 +127,19 @@ def test_workflows_have_no_rights_by_default(path: Path) -> None:
     assert yaml.safe_load(path.read_text())["permissions"] == {}
 
 
+def test_all_green_needs_every_other_job() -> None:
+    """Branch protection names one job; a job that it did not wait for could fail unseen."""
+    jobs = yaml.safe_load((ROOT / ".github/workflows/selftest.yml").read_text())["jobs"]
+    assert sorted(jobs["all-green"]["needs"]) == sorted(set(jobs) - {"all-green"})
+    assert jobs["all-green"]["if"] == "always()"  # a job that is skipped counts as passed
+
+
+def test_the_self_test_uses_every_action() -> None:
+    used = (ROOT / ".github/workflows/selftest.yml").read_text()
+    ours = [f"./{path.parent.relative_to(ROOT)}" for path in sorted(ROOT.glob("actions/*/action.yml"))]
+    assert [each for each in (*ours, "./.github/workflows/compile.yml") if f"uses: {each}\n" not in used] == []
+
+
 def test_nothing_is_written_to_the_jobs_environment() -> None:
     """GITHUB_ENV and GITHUB_PATH reach every later step of the caller's job."""
     sources = [path for path in listed("qnnci/**.py", "actions", "action.yml") if path.suffix in {".py", ".sh", ".yml"}]

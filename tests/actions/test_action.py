@@ -181,12 +181,44 @@ def test_it_is_installed_once_a_job(acted: Acted) -> None:
 
 def test_nested_in_another_composite_action(acted: Acted) -> None:
     assert acted.outcome("nested") == "success", acted.log("nested")
-    assert acted.outputs("nested")["result"] == "pass"
+    outputs = acted.outputs("nested")
+    assert (outputs["result"], outputs["graphs"]) == ("pass", '[{"graph":"tiny"}]')
 
 
 def test_from_a_fork_at_a_commit(acted: Acted) -> None:
     assert acted.outcome("fork") == "success", acted.log("fork")
     assert acted.outputs("fork")["manifest"] == "model/build/manifest.json"
+
+
+VERBS = ("setup", "plan", "check", "prepare", "compile", "inspect", "verify", "manifest", "judge")
+
+
+@pytest.mark.parametrize("step", VERBS)
+def test_each_verb_has_an_action_that_works_alone(acted: Acted, step: str) -> None:
+    assert acted.outcome(step) == "success", acted.log(step)
+    assert acted.outputs(step).get("result", "pass") == "pass"
+
+
+def test_what_the_actions_of_one_verb_say(acted: Acted) -> None:
+    assert acted.outcome("setup-read") == "success"
+    plan = acted.outputs("plan")
+    assert json.loads(plan["graphs"]) == [{"graph": "tiny"}]
+    assert [shard["socs"] for shard in json.loads(plan["shards"])] == ["SM8550", "SM8750"]
+    assert plan["directory"] == "model/build"
+    assert acted.outputs("prepare")["directory"] == "model/apart"
+    assert "tiny: prepare done" in acted.log("prepare")
+    assert "tiny: prepare done" not in acted.log("compile")
+    assert json.loads(acted.outputs("inspect")["info"])["dsp_arch"] == 75
+    assert json.loads(acted.outputs("verify")["parity"])["samples"] == 2
+    paths = [binary["path"].split("/")[:2] for binary in json.loads(acted.outputs("judge")["binaries"])]
+    assert paths == [["model", "build"], ["model", "build"], ["model", "apart"]]
+
+
+def test_actions_of_one_verb_fail_where_they_must(acted: Acted) -> None:
+    assert acted.outcome("verify-fails") == acted.outcome("judge-fails") == "failure"
+    assert acted.outputs("verify-fails")["result"] == acted.outputs("judge-fails")["result"] == "fail"
+    ((_, text),) = acted.annotations("judge-fails")
+    assert text.startswith("tiny on SM8550, SM8750: it was planned")
 
 
 def test_binaries_make_a_matrix(acted: Acted) -> None:
@@ -223,12 +255,12 @@ def test_a_hostile_folder_is_only_a_folder(acted: Acted) -> None:
     assert all(path.startswith(outputs["directory"] + "/") for path in paths)
 
 
-@pytest.mark.parametrize("which", ["model", "socs", "jobs", "config", "python"])
+@pytest.mark.parametrize("which", ["model", "socs", "jobs", "config", "python", "check", "plan"])
 def test_a_hostile_input_is_refused_as_text(acted: Acted, which: str) -> None:
     step = f"hostile-{which}"
     assert acted.outcome(step) == "failure"
     outputs = acted.outputs(step)
-    assert (outputs["result"], outputs["binaries"], outputs["errors"]) == ("fail", "[]", "1")
+    assert (outputs["result"], outputs.get("binaries", "[]"), outputs["errors"]) == ("fail", "[]", "1")
     ((properties, text),) = acted.annotations(step)
     assert properties["title"] == "qnnci"
     # Chips are separated by spaces, and the first that is none ends it: here, the part before the command.
