@@ -64,6 +64,7 @@ def test_a_quantized_graph_for_two_chips(folder, sdk, route):
     ended = qnnci("build", cwd=folder, **sdk)
     assert ended.code == 0, ended.said
     assert ended.said.count("convert done") == 1  # once for both chips
+    assert not list((folder / "build").rglob(".scratch-*"))
     made = manifest.load(folder / "build/manifest.json")
     assert [(entry.soc, entry.dsp_arch, entry.route) for entry in made.entries] == [
         ("SM8550", "v73", route),
@@ -190,23 +191,36 @@ def test_an_sdk_without_tools_is_told_as_one(folder, sdk, tmp_path):
     assert "has no tool qairt-converter" in ended.said
 
 
-def test_what_a_tool_started_ends_with_a_killed_build(folder, sdk, tmp_path):
-    """As make and clang++ under the library generator."""
-    nested = shutil.copytree(sdk["QNN_SDK_ROOT"], tmp_path / VERSION, symlinks=True)
-    tool = nested / "bin/x86_64-linux-clang/qairt-converter"
+def with_converter(sdk, folder: Path, script: str) -> dict[str, str]:
+    """An SDK whose qairt-converter is a shell script that knows all flags; returns the environment to find it."""
+    root = shutil.copytree(sdk["QNN_SDK_ROOT"], folder / VERSION, symlinks=True)
+    tool = root / "bin/x86_64-linux-clang/qairt-converter"
     tool.rename(tool.with_suffix(".real"))
     real = shlex.join([sys.executable, str(tool.with_suffix(".real"))])
-    deep = f"setsid sleep 1000 & echo $! > {folder}/pid.part; mv {folder}/pid.part {folder}/pid; wait; true"
-    tool.write_text(f'#!/bin/sh\ncase "$*" in *--help*) exec {real} "$@";; esac\nsh -c {shlex.quote(deep)}\ntrue\n')
+    tool.write_text(f'#!/bin/sh\ncase "$*" in *--help*) exec {real} "$@";; esac\n{script}\n')
     tool.chmod(0o755)
+    return {**sdk, "QNN_SDK_ROOT": str(root)}
+
+
+def test_what_a_tool_started_ends_with_a_killed_build(folder, sdk, tmp_path):
+    """As make and clang++ under the library generator."""
+    deep = f"setsid sleep 1000 & echo $! > {folder}/pid.part; mv {folder}/pid.part {folder}/pid; wait; true"
+    env = environment(**with_converter(sdk, tmp_path, f"sh -c {shlex.quote(deep)}\ntrue"))
     project(folder, {"cnn": FLOAT}, ["SM8550"], route="dlc")
     argv = [sys.executable, "-m", "qnnci", "build", "--no-verify"]
-    env = environment(**{**sdk, "QNN_SDK_ROOT": str(nested)})
     with subprocess.Popen(argv, cwd=folder, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as build:
         wait((folder / "pid").exists)
         build.kill()
     pid = int((folder / "pid").read_text())
     wait(lambda: not resident_mb(pid))
+
+
+def test_a_disk_that_is_full_for_a_tool_is_the_machine_s_refusal(folder, sdk, tmp_path):
+    said = "echo 'Encountered Error: [Errno 28] No space left on device' >&2; exit 1"
+    project(folder, {"cnn": FLOAT}, ["SM8550"], route="dlc")
+    ended = qnnci("build", cwd=folder, **with_converter(sdk, tmp_path, said))
+    assert "error disk-full" in ended.said, ended.said
+    assert ended.code == 5
 
 
 def wait(condition, seconds=60):

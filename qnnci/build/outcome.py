@@ -20,6 +20,8 @@ MANIFEST = "manifest.json"
 BROKEN = frozenset({"stage-crashed", "stage-timeout", "stage-memory", "nothing-written", "export-failed"})
 # Findings that say that something which the work needs is not there.
 MISSING = frozenset({"python-import", "missing-lib", "sdk-missing-library", "sdk-python", "sdk-tool", "sdk-compiler"})
+# Findings that say that the machine has not what the work needs.
+REFUSED = frozenset({"disk-full"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,8 @@ class Built:
         if self.errors:
             return self.errors[0].code
         rules = {each.rule for each in self.findings if each.severity == "error"}
+        if rules & REFUSED:
+            return ExitCode.MACHINE
         if rules & MISSING:
             return ExitCode.TOOL_MISSING
         if rules & BROKEN:

@@ -146,18 +146,20 @@ class SdkRoute:
         folder = (folder / precision).absolute()
         options, files = self.conversion(graph, precision), {}
         form: tuple[tuple[str, ...], ...] = ()
+        calibrates = "convert" if self.project.route == "model-lib" else "quantize"
         listed = [options.overrides] if options.overrides else []
         if options.input_list is not None:
             samples = read_input_list(options.input_list, self.file.base, folder / SCRATCH)
             listed, form = [*listed, *samples.files], samples.form
-            options = replace(options, input_list=scratch(folder, "convert") / "input_list.txt")
+            options = replace(options, input_list=scratch(folder, calibrates) / "input_list.txt")
             files = {str(options.input_list): samples.text}
         looked = [digest for path in listed for digest in digests(path)]
         keys: dict[str, Any] = {"model": prepared, "listed": looked, "form": form}
         made = []
         for step in self.steps(graph, options, (folder.parent / PREPARED).absolute(), folder):
             quantizes = options.quantized and step.stage in {"convert", "quantize"}
-            call = self._call(f"{graph}-{precision}", step, folder, keys, quantized=quantizes, files=files)
+            listing = files if step.stage == calibrates else {}
+            call = self._call(f"{graph}-{precision}", step, folder, keys, quantized=quantizes, files=listing)
             made.append(call)
             keys = {"before": call.key}
         return made

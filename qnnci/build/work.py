@@ -186,7 +186,8 @@ def tool_stage(
                 Path(path).parent.mkdir(parents=True, exist_ok=True)
                 Path(path).write_text(text, encoding="utf-8")
         # Beside the log, which holds the tool's own words only: a path in the command could read as one of them.
-        Path(command_file).write_text(f"{shlex.join(argv)}\n", encoding="utf-8")
+        with disk_errors(Path(command_file)):
+            Path(command_file).write_text(f"{shlex.join(argv)}\n", encoding="utf-8")
         # The parent ends our whole process group; PDEATHSIG is for the case that only this worker is killed.
         with tool_family():
             tool = subprocess.Popen(
