@@ -13,7 +13,7 @@ from typing import Any, Literal
 import click
 
 from qnnci import __version__
-from qnnci.errors import ExitCode, MachineError, QnnciError, UsageError
+from qnnci.errors import ExitCode, QnnciError, UsageError, refusal
 from qnnci.report.problems import clean
 
 # As `qnnci.project` has them, which takes too long to import here.
@@ -413,8 +413,7 @@ def _main() -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         code = ExitCode.INTERRUPTED
     except OSError as error:
-        reason = f"{error.strerror}: {error.filename}" if error.filename else str(error)
-        code = _fail(MachineError(reason), debug=said["debug"])
+        code = _fail(refusal(error), debug=said["debug"])
     except Exception as error:  # noqa: BLE001 - else Python's exit code 1 would say that a gate failed
         bug = QnnciError(
             f"qnnci itself failed: {type(error).__name__}: {error}", hint="this is a bug: please report it"

@@ -52,3 +52,8 @@ class ToolCrashed(QnnciError):
 
 class MachineError(QnnciError):
     code = ExitCode.MACHINE
+
+
+def refusal(error: OSError) -> MachineError:
+    """What the machine refused, with the file that it is about."""
+    return MachineError(f"{error.strerror}: {error.filename}" if error.filename else str(error))

@@ -257,6 +257,15 @@ def test_a_missing_sample_is_named_with_its_line(folder, sdk):
     assert "list.txt:6: there is no file calib/5.raw" in ended.said
 
 
+def test_a_sample_that_cannot_be_read_costs_its_graph_only(folder, sdk):
+    (folder / "list.txt").write_text("image:=/proc/self/mem\n")  # it is there, and no byte of it can be read
+    project(folder, {"cnn": {**QUANTIZED, "precision": "w8a16"}, "fine": FLOAT}, ["SM8550"], route="dlc")
+    ended = qnnci("build", "--no-verify", cwd=folder, **sdk)
+    assert ended.code == 5, ended.said
+    assert "Input/output error" in ended.said
+    assert "1 of 2 binaries are good" in ended.said
+
+
 def test_an_old_sdk_is_spoken_to_in_its_words(folder, sdk, tmp_path):
     old = make(tmp_path / "old", "2.25.0.240728-standin")
     cache = tmp_path / "cache"

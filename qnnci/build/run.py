@@ -17,7 +17,7 @@ from qnnci.build.routes import route_of
 from qnnci.build.stage import Event, Stages, prepare
 from qnnci.build.state import BuildState
 from qnnci.context.info import ContextInfo
-from qnnci.errors import QnnciError, UsageError
+from qnnci.errors import QnnciError, UsageError, refusal
 from qnnci.files import disk_errors, remove_leftovers
 from qnnci.findings import worst
 from qnnci.manifest import Figures, Parity
@@ -129,6 +129,8 @@ class _Run:
                 work(what, worker)
             except QnnciError as error:  # of this graph or target: the others go on
                 self.state.note_error(what, error)
+            except OSError as error:
+                self.state.note_error(what, refusal(error))
             if not self.options.keep_going and (self.state.errors or worst(self.state.all_findings()) == "error"):
                 raise _Stop
 
