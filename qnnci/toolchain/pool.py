@@ -147,14 +147,23 @@ class Worker:
 
 
 def _kill_family(child: subprocess.Popen[str]) -> None:
-    """Kill a worker and the tools that it runs: they share its process group."""
+    """Kill a worker, the tools that it runs, which share its process group, and what of theirs has left that."""
+    others = descendants(child.pid)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)
+    for pid in others:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def descendants(pid: int) -> list[int]:
+    """All that a process has started and that still runs, and what those have started."""
+    return [each for child in children_of(pid) for each in (child, *descendants(child))]
 
 
 def family_mb(pid: int) -> int:
     """Resident memory in MB of a process and all that it started."""
-    return resident_mb(pid) + sum(map(family_mb, children_of(pid)))
+    return sum(map(resident_mb, (pid, *descendants(pid))))
 
 
 def resident_mb(pid: int) -> int:

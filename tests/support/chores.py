@@ -12,6 +12,8 @@ from qnnci.errors import UsageError
 
 _kept = []
 
+DEAF_SLEEP = ["setsid", "sleep", "1000"]  # in a session of its own, where the group's signals do not come
+
 
 def whoami():
     return os.getpid()
@@ -67,8 +69,8 @@ def hoard(megabytes):
     time.sleep(1000)
 
 
-def hang_in_a_tool(pid_file):
-    tool = subprocess.Popen(["sleep", "1000"])
+def hang_in_a_tool(pid_file, own_session):
+    tool = subprocess.Popen(DEAF_SLEEP if own_session else ["sleep", "1000"])
     Path(pid_file).write_text(str(tool.pid))
     tool.wait()
 
@@ -77,7 +79,7 @@ def leave_a_child_behind():
     from qnnci.toolchain.worker import tool_family
 
     with tool_family():
-        code = "import subprocess; print(subprocess.Popen(['setsid', 'sleep', '1000'], stdout=-3).pid)"
+        code = f"import subprocess; print(subprocess.Popen({DEAF_SLEEP!r}, stdout=-3, stderr=-3).pid)"
         return int(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout)
 
 

@@ -77,8 +77,9 @@ def test_too_much_memory_is_ended_at_the_memory_limit(worker, tmp_path):
     assert answer.death == "memory"
 
 
-def test_a_tool_of_a_worker_ends_with_it(worker, tmp_path):
-    arguments = {"pid_file": str(tmp_path / "pid")}
+@pytest.mark.parametrize("own_session", [False, True])
+def test_a_tool_of_a_worker_ends_with_it(worker, tmp_path, own_session):
+    arguments = {"pid_file": str(tmp_path / "pid"), "own_session": own_session}
     answer = worker.ask("chores:hang_in_a_tool", arguments, log=tmp_path / "log", limit=Limit(1, 4096))
     assert answer.death == "timeout"
     pid = int((tmp_path / "pid").read_text())
@@ -91,6 +92,7 @@ def test_a_tool_of_a_worker_ends_with_it(worker, tmp_path):
 
 def test_what_a_tool_leaves_running_ends_with_the_tool(worker, tmp_path):
     pid = worker.ask("chores:leave_a_child_behind", {}, log=tmp_path / "log", limit=AMPLE).result
+    assert isinstance(pid, int)
     assert not Path(f"/proc/{pid}").exists()
 
 
