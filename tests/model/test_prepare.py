@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper, parser
+from support.harm import harmed
 
 from qnnci.errors import QnnciError, UsageError
 from qnnci.model import prepare as prepare_module
@@ -642,12 +643,8 @@ def test_nodes_have_names(tmp_path):
 @given(data=st.data())
 def test_harmed_models_are_errors_or_findings(data, models, tmp_path):
     whole = models("silero_vad_op18_ifless.onnx").read_bytes()
-    ends = st.one_of(st.integers(0, 60_000), st.integers(len(whole) - 60_000, len(whole) - 1))
-    harmed = bytearray(whole)
-    for place, byte in data.draw(st.lists(st.tuples(ends, st.integers(0, 255)), min_size=1, max_size=4)):
-        harmed[place] = byte
     path = tmp_path / "harmed.onnx"
-    path.write_bytes(harmed[: data.draw(st.sampled_from([len(whole), len(whole), len(whole) // 2, 100]))])
+    path.write_bytes(harmed(data, whole))
     with contextlib.suppress(QnnciError):
         found = prepare(path, tmp_path / "out", inputs=VAD | RATE, simplify=False)
         assert all(each.message for each in found)
