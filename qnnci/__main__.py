@@ -1,5 +1,5 @@
 """`python -m qnnci` is `qnnci`."""
 
-from qnnci.cli import main
+from qnnci.cli.main import main
 
 main()

@@ -16,7 +16,7 @@ import click
 import yaml
 
 from qnnci import errors, rules
-from qnnci.cli import cli
+from qnnci.cli.main import cli
 from qnnci.commands.project import schema_text
 from qnnci.project import Project
 from qnnci.report.chips import _HEADER, _row
@@ -51,16 +51,10 @@ def exit_codes() -> str:
 
 
 def all_rules() -> str:
-    """A table for each section of the catalogue; the sections are comments in its source."""
+    """A table for each section of the catalogue."""
     sections: dict[str, list[Row]] = {}
-    section = ""
-    for comment, rule in re.findall(
-        r'^    (?:# (.+)|Rule\(\s*"([\w-]+)")', Path(rules.__file__).read_text("utf-8"), re.MULTILINE
-    ):
-        section = comment or section
-        if rule:
-            sections.setdefault(section, []).append(_rule_row(rules.RULES[rule]))
-    sections["what a tool's log says"] = [_rule_row(each) for each in rules.LOG_RULES]
+    for rule in rules.RULES.values():
+        sections.setdefault(rule.section, []).append(_rule_row(rule))
     header = ("rule", "severity", "what it is", "what it means", "what to do")
     return "\n\n".join(f"## {name[0].upper()}{name[1:]}\n\n{_table(header, rows)}" for name, rows in sections.items())
 

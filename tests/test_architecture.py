@@ -99,9 +99,8 @@ def test_what_is_private_stays_inside() -> None:
 
 @pytest.mark.parametrize("verb", ["--help", "socs"])
 def test_what_answers_at_once_imports_nothing_heavy(verb: str) -> None:
-    code = (
-        f"import sys; from qnnci.cli import cli; cli([{verb!r}], obj={{}}, standalone_mode=False); print(*sys.modules)"
-    )
+    run = f"cli([{verb!r}], obj={{}}, standalone_mode=False)"
+    code = f"import sys; from qnnci.cli.main import cli; {run}; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert "qnnci.cli" in done.stdout.splitlines()[-1].split()
+    assert "qnnci.cli.main" in done.stdout.splitlines()[-1].split()
     assert set(done.stdout.splitlines()[-1].split()) & HEAVY == set()

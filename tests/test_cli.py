@@ -18,7 +18,7 @@ from support import graphs
 from support.command import environment
 
 from qnnci import __version__
-from qnnci.cli import _main, cli
+from qnnci.cli.main import _main, cli
 from qnnci.errors import MachineError, UsageError
 from qnnci.project_file import load, validate
 from qnnci.soc import all_socs, htp_socs

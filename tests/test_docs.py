@@ -13,7 +13,7 @@ import click
 import pytest
 import yaml
 
-from qnnci.cli import cli
+from qnnci.cli.main import cli
 from qnnci.process import run
 from qnnci.project_file import validate
 from tests.generated import ROOT, documents
@@ -128,7 +128,7 @@ def test_make_targets_are_there() -> None:
 
 
 def test_every_file_that_is_named_is_there() -> None:
-    """Paths in backticks, such as `qnnci/rules.py` and `tests/test_lint.py`."""
+    """Paths in backticks, such as `qnnci/files.py` and `tests/test_lint.py`."""
     paths = {
         path
         for page in PAGES

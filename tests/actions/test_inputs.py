@@ -10,7 +10,7 @@ import click
 import pytest
 import yaml
 
-from qnnci.cli import cli
+from qnnci.cli.main import cli
 
 ROOT = Path(__file__).resolve().parents[2]
 

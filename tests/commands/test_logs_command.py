@@ -7,7 +7,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from qnnci.cli import cli
+from qnnci.cli.main import cli
 from qnnci.errors import UsageError
 
 FAILED = (

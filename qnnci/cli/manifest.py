@@ -1,0 +1,44 @@
+"""Verbs about what builds left."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from qnnci.cli.options import FAIL_ON, Lines, joined, option
+
+
+@click.group()
+def manifest() -> None:
+    """Work with the manifests that builds write."""
+
+
+@manifest.command("join")
+@click.argument("folders", nargs=-1, type=Lines(), envvar="QNNCI_INPUT_FOLDERS", callback=joined, required=True)
+@option(
+    "-o",
+    "--output",
+    env="OUTPUT",
+    type=click.Path(path_type=Path),
+    default=Path("manifest.json"),
+    help="File to write (default manifest.json); its paths start from its own folder.",
+)
+def manifest_join(*, folders: tuple[str, ...], output: Path) -> None:
+    """Join the manifests of many builds of one project: of each folder, its own, else those right below it."""
+    from qnnci.commands import manifest as command
+
+    command.join(folders, output)
+
+
+@click.command()
+@click.argument("where", type=click.Path(path_type=Path), envvar="QNNCI_INPUT_MANIFEST")
+@option("--plan", env="PLAN", help="What `qnnci matrix` printed: a target of it that nothing tells of fails.")
+@option("--fail-on", env="FAIL_ON", type=click.Choice(FAIL_ON), help="Fail on more than the builds themselves did.")
+@option("-o", "--output", env="OUTPUT", type=click.Path(path_type=Path), help="Write what was judged as one manifest.")
+@click.pass_context
+def gate(ctx: click.Context, /, *, where: Path, plan: str | None, fail_on: str | None, output: Path | None) -> None:
+    """Judge a manifest, or a folder of builds: ends with 1 where a gate failed or a planned target is missing."""
+    from qnnci.commands import manifest as command
+
+    ctx.exit(command.gate(where, plan, fail_on, output))
