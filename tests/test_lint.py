@@ -24,7 +24,7 @@ def listed(*patterns: str) -> list[Path]:
     return [ROOT / name for name in sorted(set(names)) if name and (ROOT / name).is_file()]
 
 
-WORKFLOWS = listed(".github/workflows/*.yml", "tests/actions/workflow.yml")
+WORKFLOWS = listed(".github/workflows/*.yml", ":(glob)tests/actions/*.yml")
 ACTIONS = listed("action.yml", "**/action.yml")
 DOCKERFILES = listed("docker/Dockerfile-*[0-9]")
 SHELL = [
@@ -72,6 +72,17 @@ def test_zizmor() -> None:
         *WORKFLOWS,
         ".github/dependabot.yml",
     )
+
+
+def test_every_exception_says_why() -> None:
+    """Beside the exception, on its own line: what is excused without a reason stays excused for ever."""
+    paths = [*ACTIONS, *WORKFLOWS, *SHELL, ROOT / ".github/zizmor.yml"]
+    lines = [(name(path), line) for path in paths for line in path.read_text().splitlines()]
+    marks = re.compile(r"zizmor: ignore|shellcheck disable|actionlint.*ignore|^ +disable: true")
+    excused = [(path, line) for path, line in lines if marks.search(line)]
+    assert excused
+    why = re.compile(r"# (zizmor: ignore\[[\w,-]+\] |shellcheck disable=[\w,]+ # )?\w+,? \w+")
+    assert [each for each in excused if not why.search(each[1])] == []
 
 
 @pytest.mark.parametrize(
