@@ -21,7 +21,7 @@ LAYERS = (
     ("commands",),
     ("report",),
     ("build",),
-    ("gates",),
+    ("gates", "budget"),
     ("model", "toolchain", "context"),
 )
 HEAVY = {"onnx", "onnxruntime", "onnxsim", "numpy", "pydantic", "rich", "requests", "huggingface_hub", "yaml"}

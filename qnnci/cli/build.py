@@ -83,3 +83,6 @@ def schema() -> None:
     from qnnci.commands import project as command
 
     command.schema()
+
+
+VERBS = (build, matrix, show, init, schema)

@@ -92,3 +92,6 @@ def logs(ctx: click.Context, /, *, file: Path, **options: Any) -> None:
     from qnnci.commands import logs as command
 
     ctx.exit(command.run(file, **options))
+
+
+VERBS = (check, prepare, inspect, verify, logs)

@@ -88,3 +88,6 @@ def sdk_doctor(ctx: click.Context, /, *, version: str | None, root: str | None, 
     from qnnci.commands import sdk as command
 
     ctx.exit(command.doctor(version, root, **options))
+
+
+VERBS = (socs, doctor, sdk)

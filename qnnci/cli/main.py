@@ -28,10 +28,7 @@ def cli(ctx: click.Context, /, *, debug: bool) -> None:
     ctx.obj["debug"] = debug
 
 
-for _verb in (
-    build.build, file.check, file.prepare, file.inspect, file.verify, build.matrix, manifest.manifest, manifest.gate,
-    build.show, build.init, build.schema, machine.socs, file.logs, machine.doctor, machine.sdk,
-):  # fmt: skip
+for _verb in (*build.VERBS, *file.VERBS, *manifest.VERBS, *machine.VERBS):
     cli.add_command(_verb)
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
-from qnnci.cli.options import FAIL_ON, Lines, joined, option
+from qnnci.cli.options import FAIL_ON, Lines, joined, names, option
 
 
 @click.group()
@@ -42,3 +43,20 @@ def gate(ctx: click.Context, /, *, where: Path, plan: str | None, fail_on: str |
     from qnnci.commands import manifest as command
 
     ctx.exit(command.gate(where, plan, fail_on, output))
+
+
+@click.command()
+@click.argument("where", type=click.Path(path_type=Path), envvar="QNNCI_INPUT_MANIFEST")
+@names("--resident", env="RESIDENT", help="Graphs that are in memory at once (default all).")
+@names("--soc", "socs", env="SOCS", help="Only these chips (default all of the manifest).")
+@option("--process-mb", default=3584, type=click.IntRange(min=1), help="What one process may map (default 3584).")
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@click.pass_context
+def budget(ctx: click.Context, /, *, where: Path, resident: tuple[str, ...], socs: tuple[str, ...], **how: Any) -> None:
+    """Sum up what graphs need that run side by side, from their binaries: VTCM, constants, spill-fill, I/O."""
+    from qnnci.commands import budget as command
+
+    ctx.exit(command.run(where, resident, socs, **how))
+
+
+VERBS = (manifest, gate, budget)

@@ -16,6 +16,7 @@ import resource
 import signal
 import sys
 import tempfile
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
@@ -84,37 +85,63 @@ def inspect(path: Path, *, timeout: float = 60) -> ContextInfo:
         ToolCrashed: no answer within `timeout` seconds, or the child was killed from outside.
 
     """
-    refuse_other_files(path)  # what needs no child gets none
+    (answer,) = inspect_all([path], timeout=timeout)
+    if isinstance(answer, QnnciError):
+        raise answer
+    return answer
+
+
+def inspect_all(paths: Sequence[Path], *, timeout: float = 60) -> list[ContextInfo | QnnciError]:
+    """`inspect` of many files, for each what it says or the error, by one child for as long as none crashes it."""
+    found: list[ContextInfo | QnnciError] = []
+    while len(found) < len(paths):
+        try:
+            refuse_other_files(paths[len(found)])  # what needs no child gets none
+        except QnnciError as error:
+            found.append(error)
+        else:
+            found += _ask(paths[len(found) :], timeout)
+    return found
+
+
+def _ask(paths: Sequence[Path], timeout: float) -> list[ContextInfo | QnnciError]:
+    """Answers of one child, at least one, up to the file that it did not survive."""
     with disk_errors(Path(tempfile.gettempdir())), tempfile.TemporaryDirectory(prefix="qnnci-") as folder:
         answers = Path(folder) / "answers"
-        argv = [sys.executable, "-m", "qnnci.context.read", str(answers), str(path.absolute())]
+        argv = [sys.executable, "-m", "qnnci.context.read", str(answers), *(str(path.absolute()) for path in paths)]
+        end: process.Completed | ToolCrashed
         try:
             # Without PYTHONSAFEPATH, a json.py in the user's folder would be imported.
-            done = process.run(argv, timeout=timeout, env={"PYTHONSAFEPATH": "1"})
+            end = process.run(argv, timeout=timeout, env={"PYTHONSAFEPATH": "1"})
         except ToolCrashed as error:
-            raise ToolCrashed(
-                f"libQnnSystem did not read it within {timeout:.0f} s", hint=_AGAIN, where=str(path)
-            ) from error
-        lines = answers.read_text(encoding="utf-8").splitlines() if answers.exists() else []
-    if done.code == 0 and len(lines) == 1:
-        return _answer(json.loads(lines[0]), path)
-    if -done.code in _FAULTS:
-        name = signal.Signals(-done.code).name
-        raise UsageError(f"{_DAMAGED}: libQnnSystem crashes on it ({name})", hint=_AGAIN, where=str(path))
-    end = f"by {signal.Signals(-done.code).name}" if done.code < 0 else f"with exit code {done.code}"
-    last = done.output.strip().splitlines()[-1:]
-    raise ToolCrashed(
-        f"reading it ended {end}{': ' if last else ''}{''.join(last)}",
+            end = error
+        lines = answers.read_text(encoding="utf-8").splitlines(keepends=True) if answers.exists() else []
+    found = [_answer(json.loads(line), path) for line, path in zip(lines, paths, strict=False) if line.endswith("\n")]
+    if len(found) < len(paths):
+        found.append(_not_survived(end, paths[len(found)], timeout))
+    return found
+
+
+def _not_survived(end: process.Completed | ToolCrashed, path: Path, timeout: float) -> QnnciError:
+    if isinstance(end, ToolCrashed):
+        return ToolCrashed(f"libQnnSystem did not read it within {timeout:.0f} s", hint=_AGAIN, where=str(path))
+    if -end.code in _FAULTS:
+        name = signal.Signals(-end.code).name
+        return UsageError(f"{_DAMAGED}: libQnnSystem crashes on it ({name})", hint=_AGAIN, where=str(path))
+    how = f"by {signal.Signals(-end.code).name}" if end.code < 0 else f"with exit code {end.code}"
+    last = end.output.strip().splitlines()[-1:]
+    return ToolCrashed(
+        f"reading it ended {how}{': ' if last else ''}{''.join(last)}",
         hint="is the machine out of memory? Then free some and try again",
         where=str(path),
     )
 
 
-def _answer(answer: dict[str, Any], path: Path) -> ContextInfo:
+def _answer(answer: dict[str, Any], path: Path) -> ContextInfo | QnnciError:
     if "info" in answer:
         return ContextInfo.from_json(answer["info"])
     error = answer["error"]
-    raise _KINDS[error["kind"]](error["message"], hint=error["hint"], where=str(path) if error["where"] else "")
+    return _KINDS[error["kind"]](error["message"], hint=error["hint"], where=str(path) if error["where"] else "")
 
 
 def read_context(path: Path, library: Path | None = None) -> ContextInfo:

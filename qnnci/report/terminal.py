@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Column, Table
 
+from qnnci.budget import Budget
 from qnnci.build.stage import Event
 from qnnci.context.info import ContextInfo, TensorInfo
 from qnnci.findings import Finding, ranked
@@ -141,6 +142,19 @@ def _size(count: int | None) -> str:
     if count is None:
         return "–"
     return f"{count / _MB:.1f} MB" if count >= _MB // 10 else f"{count / 1024:.0f} kB" if count else "0"
+
+
+def show_budgets(budgets: Sequence[Budget], process_mb: int, out: Console) -> None:
+    """Print what the graphs of each SoC need together."""
+    table = Table(box=None, pad_edge=False)
+    for name in ("SoC", "graphs", "VTCM at once", "of chip", "constants", "op data", "spill", "I/O", "mapped"):
+        table.add_column(name, justify="left" if name in {"SoC", "graphs"} else "right")
+    for each in budgets:
+        sizes = (each.constants, each.op_data, each.spill_fill, each.io, each.mapped)
+        chip = _size(each.soc.vtcm_mb * _MB)
+        table.add_row(each.soc.name, escape(" ".join(each.graphs)), _size(each.vtcm_sum), chip, *map(_size, sizes))
+    out.print(table)
+    out.print(f"mapped is to stay below about {process_mb} MB; VTCM is held only while a graph runs")
 
 
 def show_parity(parity: Parity, out: Console) -> None:

@@ -17,7 +17,7 @@ import pytest
 
 from qnnci.context import abi, read
 from qnnci.context.info import ContextInfo, Quantization
-from qnnci.context.read import inspect, load_functions, query, read_context, system_library
+from qnnci.context.read import inspect, inspect_all, load_functions, query, read_context, system_library
 from qnnci.errors import QnnciError, ToolCrashed, ToolMissing, UsageError
 
 
@@ -281,6 +281,12 @@ def test_every_word_of_the_metadata_damaged(binaries: Path, tmp_path: Path, name
         with pytest.raises(UsageError, match=r"libQnnSystem crashes on it \(SIG(SEGV|ABRT|BUS)\)") as error:
             inspect(file)
         assert error.value.where == str(file)
+    small, absent = binaries / "small.bin", tmp_path / "absent.bin"
+    found = inspect_all([small, crashing[0], absent, small, crashing[0], small])
+    assert [found[0], found[3], found[5]] == [inspect(small)] * 3
+    assert str(found[1]) == str(found[4]) == str(error.value).replace(str(file), str(crashing[0]))
+    assert "absent.bin" in str(found[2])
+    assert inspect_all([]) == []
 
 
 def test_random_damage(binaries: Path, tmp_path: Path) -> None:
