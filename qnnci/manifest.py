@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Literal
 
@@ -85,12 +86,17 @@ class Entry(Record):
 
 
 class Device(Record):
-    """A row of the device-selection table: `ro.soc.model` of a phone to the binary of each graph."""
+    """A row of the device-selection table: `ro.soc.model` of a phone to the binary of each graph.
+
+    `stub` goes into the app, `skel` to where ADSP_LIBRARY_PATH leads; both of QAIRT `min_runtime` or newer.
+    """
 
     soc_model: str
     soc: str
     dsp_arch: str
     min_runtime: str
+    stub: str
+    skel: str
     binaries: dict[str, str]
 
 
@@ -139,7 +145,15 @@ def devices(entries: tuple[Entry, ...]) -> tuple[Device, ...]:
         binaries = {entry.graph: entry.binary for entry in passed}
         newest = max((entry.qairt for entry in passed), key=_version)
         rows += [
-            Device(soc_model=name, soc=soc.name, dsp_arch=soc.dsp_arch, min_runtime=newest, binaries=binaries)
+            Device(
+                soc_model=name,
+                soc=soc.name,
+                dsp_arch=soc.dsp_arch,
+                min_runtime=newest,
+                stub=f"libQnnHtpV{soc.arch}Stub.so",
+                skel=f"libQnnHtpV{soc.arch}Skel.so",
+                binaries=binaries,
+            )
             for name in (soc.name, *soc.aliases)
         ]
     return tuple(rows)
@@ -158,6 +172,12 @@ def device_for(manifest: Manifest, soc_model: str) -> Device | None:
         return table.get(find_soc(soc_model).name)
     except UsageError:
         return None
+
+
+def schema_text() -> str:
+    """JSON Schema of manifest.json, as it is published beside the project file's."""
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **Manifest.model_json_schema()}
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 
 def save(path: Path, manifest: Manifest) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import click
 import yaml
 
-from qnnci import errors, rules
+from qnnci import errors, manifest, rules
 from qnnci.cli.main import cli
 from qnnci.commands.project import schema_text
 from qnnci.project import Project
@@ -177,7 +177,7 @@ def filled(text: str) -> str:
 def wanted() -> dict[Path, str]:
     """What each file that is generated, in whole or in part, has to hold."""
     texts = {path: filled(path.read_text(encoding="utf-8")) for path in documents()}
-    return {ROOT / "qnn.schema.json": schema_text(), **texts}
+    return {ROOT / "qnn.schema.json": schema_text(), ROOT / "manifest.schema.json": manifest.schema_text(), **texts}
 
 
 def difference(path: Path, text: str) -> str:

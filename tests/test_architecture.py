@@ -21,7 +21,7 @@ LAYERS = (
     ("commands",),
     ("report",),
     ("build",),
-    ("gates", "budget"),
+    ("gates", "budget", "manifest_check"),
     ("model", "toolchain", "context"),
 )
 HEAVY = {"onnx", "onnxruntime", "onnxsim", "numpy", "pydantic", "rich", "requests", "huggingface_hub", "yaml"}

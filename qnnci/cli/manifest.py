@@ -32,6 +32,38 @@ def manifest_join(*, folders: tuple[str, ...], output: Path) -> None:
     command.join(folders, output)
 
 
+@manifest.command("check")
+@click.argument("where", type=click.Path(path_type=Path), envvar="QNNCI_INPUT_MANIFEST")
+@click.option("--json", "as_json", is_flag=True, help="Findings as JSON.")
+@click.pass_context
+def manifest_check(ctx: click.Context, /, *, where: Path, as_json: bool) -> None:
+    """Hash every file again and read every binary again: ends with 1 where one is not what the manifest says."""
+    from qnnci.commands import manifest as command
+
+    ctx.exit(command.check(where, as_json=as_json))
+
+
+@manifest.command("diff")
+@click.argument("old", type=click.Path(path_type=Path))
+@click.argument("new", type=click.Path(path_type=Path))
+@click.option("--exit-code", is_flag=True, help="End with 1 where a model may behave differently.")
+@click.option("--json", "as_json", is_flag=True, help="Changes as JSON.")
+@click.pass_context
+def manifest_diff(ctx: click.Context, /, *, old: Path, new: Path, exit_code: bool, as_json: bool) -> None:
+    """Say what changed between two builds, and why a model may behave differently."""
+    from qnnci.commands import manifest as command
+
+    ctx.exit(command.diff(old, new, exit_code=exit_code, as_json=as_json))
+
+
+@manifest.command("schema")
+def manifest_schema() -> None:
+    """Print the JSON Schema of manifest.json."""
+    from qnnci.commands import manifest as command
+
+    command.schema()
+
+
 @click.command()
 @click.argument("where", type=click.Path(path_type=Path), envvar="QNNCI_INPUT_MANIFEST")
 @option("--plan", env="PLAN", help="What `qnnci matrix` printed: a target of it that nothing tells of fails.")

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import cast
 
 import click
 
-from qnnci import shards
+from qnnci import manifest_check, manifest_diff, shards
 from qnnci.errors import ExitCode
-from qnnci.findings import Finding
+from qnnci.findings import Finding, worst
 from qnnci.gates import failed
-from qnnci.manifest import FindingRecord, save
+from qnnci.manifest import FindingRecord, save, schema_text
 from qnnci.project import FailOn
 from qnnci.report import github
-from qnnci.report.terminal import console, show_findings, show_results
+from qnnci.report.terminal import console, show_changes, show_findings, show_results
 
 
 def join(folders: Sequence[str], output: Path) -> None:
@@ -49,3 +51,49 @@ def gate(where: Path, plan: str | None, fail_on: str | None, output: Path | None
     if github.on_github():
         github.report(manifest, path)
     return ExitCode.OK if passed else ExitCode.GATE
+
+
+def check(where: Path, *, as_json: bool) -> ExitCode:
+    """Hash every file of a manifest again and read every binary again."""
+    folder = _folder(where)
+    manifest = shards.join(shards.find([where]), folder)
+    found = manifest_check.check(manifest, lambda path: folder / path)
+    _tell(found, as_json=as_json)
+    bad = worst(found) == "error"
+    if not as_json:
+        good = len(manifest.entries) - len({(each.graph, each.soc) for each in found if each.soc})
+        click.echo(
+            f"{'failed' if bad else 'passed'}: {good} of {len(manifest.entries)} binaries are as they were built"
+        )
+    if github.on_github():
+        github.report_findings(found, passed=not bad)
+    return ExitCode.GATE if bad else ExitCode.OK
+
+
+def _folder(where: Path) -> Path:
+    """Where the paths of a manifest, or of those in a folder, start."""
+    return where if where.is_dir() else where.parent
+
+
+def _tell(found: Sequence[Finding], *, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps([each.to_json() for each in found], indent=2))
+    else:
+        show_findings(found, console())
+
+
+def diff(old: Path, new: Path, *, exit_code: bool, as_json: bool) -> ExitCode:
+    """Say what changed between two builds of one project, and what it means for whoever runs the binaries."""
+    before, after = (shards.join(shards.find([each]), _folder(each)) for each in (old, new))
+    changes = manifest_diff.diff(before, after)
+    if as_json:
+        click.echo(json.dumps([asdict(each) for each in changes], indent=2))
+    else:
+        show_changes(changes, console())
+    matters = any(each.effect != "record" for each in changes)
+    return ExitCode.GATE if exit_code and matters else ExitCode.OK
+
+
+def schema() -> None:
+    """Print the JSON Schema of manifest.json."""
+    click.echo(schema_text(), nl=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +18,8 @@ from qnnci.build.stage import Event
 from qnnci.context.info import ContextInfo, TensorInfo
 from qnnci.findings import Finding, ranked
 from qnnci.manifest import Entry, Manifest, Parity
-from qnnci.report.problems import clean, problems
+from qnnci.manifest_diff import EFFECTS, Change
+from qnnci.report.problems import clean, problems, shortened
 
 
 def escape(text: str) -> str:
@@ -155,6 +157,29 @@ def show_budgets(budgets: Sequence[Budget], process_mb: int, out: Console) -> No
         table.add_row(each.soc.name, escape(" ".join(each.graphs)), _size(each.vtcm_sum), chip, *map(_size, sizes))
     out.print(table)
     out.print(f"mapped is to stay below about {process_mb} MB; VTCM is held only while a graph runs")
+
+
+def show_changes(changes: Sequence[Change], out: Console) -> None:
+    """Print what changed between two manifests, what may change numbers first; one change of many targets is one."""
+    targets: dict[tuple[str, str, str], list[str]] = {}
+    for change in changes:
+        what = change.meaning if change.effect != "record" else f"{change.meaning} (a record only)"
+        step = f": {_value(change.old)} → {_value(change.new)}" if change.field else ""
+        targets.setdefault((change.effect, what, step), []).append(f"{change.graph}-{change.soc}".strip("-"))
+    for effect, title in EFFECTS.items():
+        told = {key: names for key, names in targets.items() if key[0] == effect}
+        if told:
+            out.print(f"[bold]{title}[/]")
+        for (_, what, step), names in told.items():
+            where = f" ({', '.join(names)})" if any(names) else ""
+            out.print(f"  {escape(what + step + where)}")
+    if not changes:
+        out.print("nothing: both builds did the same work")
+
+
+def _value(value: object) -> str:
+    text = "nothing" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return shortened(text, 120)
 
 
 def show_parity(parity: Parity, out: Console) -> None:
