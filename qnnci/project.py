@@ -16,6 +16,19 @@ Precision = Literal["fp16", "w8a8", "w8a16", "w4a16"]
 Route = Literal["ort", "model-lib", "dlc"]
 LibraryTarget = Literal["x86_64-linux-clang", "aarch64-android"]
 FailOn = Literal["error", "warning", "never"]
+Layout = Literal["plain", "onnxruntime", "sherpa-onnx"]
+Family = Literal[
+    "sense-voice",
+    "zipformer-ctc",
+    "paraformer",
+    "parakeet-ctc",
+    "parakeet-tdt",
+    "nemotron",
+    "zipformer-transducer",
+    "whisper",
+    "moonshine",
+]
+ArchiveKind = Literal["tar.bz2", "tar.zst", "zip"]
 Metric = Literal["cosine", "snr_db", "max_abs", "max_rel"]
 
 # Names become folders, file names and matrix ids, so they keep to what every file system takes.
@@ -299,6 +312,32 @@ class Export(Model):
         return self
 
 
+def _line(value: object) -> object:
+    if len(str(value).splitlines()) > 1:
+        raise ValueError("one line")
+    return value
+
+
+class Bundle(Model):
+    """What `qnnci bundle` packs: an archive for each chip, with files beside the binaries."""
+
+    layout: Layout = Field("plain", description="For whom: what the files are called, and what is checked.")
+    family: Family | None = Field(None, description="Layout sherpa-onnx: which of its models this is.")
+    name: Annotated[str, Field(min_length=1)] | None = Field(
+        None, description="Of the archive, without its ending: `{project}-{soc}-{precision}`. Default: the layout's."
+    )
+    groups: str | None = Field(
+        None, description="What the graphs' names are made of, such as `{size}-{t}s`: `name` may use the parts."
+    )
+    add: tuple[Annotated[str, AfterValidator(_pattern)], ...] = Field(
+        (), description="Files and folders, or patterns such as LICENSE*, from the project file's folder."
+    )
+    archive: ArchiveKind = Field("tar.bz2", description="The archive's form.")
+    info: dict[Annotated[str, Field(pattern=VARIABLE)], Annotated[str | int | float, AfterValidator(_line)]] = Field(
+        {}, description="Layout sherpa-onnx: further lines of info.txt, such as `chunk_size: 32`."
+    )
+
+
 class Graph(Model):
     """One ONNX file to compile: `source` says where it is, or `export` how it is made."""
 
@@ -350,6 +389,7 @@ class Project(Model):
     gates: Gates = Gates()
     fail_on: FailOn = Field("error", description="From which severity on a finding fails the build.")
     limits: Limits = Limits()
+    bundle: Bundle = Bundle()
     output: Annotated[str, Field(min_length=1)] = Field(
         "build", description="Folder for everything that is made, from the file's folder."
     )

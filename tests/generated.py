@@ -20,6 +20,7 @@ from qnnci.cli.main import cli
 from qnnci.commands.project import schema_text
 from qnnci.project import Project
 from qnnci.report.chips import _HEADER, _row
+from qnnci.ship.sherpa_contract import CONTRACTS
 from qnnci.soc import all_socs, htp_socs
 from qnnci.toolchain.htp_config import GRAPH_KEYS
 from qnnci.toolchain.sdk_install import pins
@@ -144,6 +145,15 @@ def actions() -> str:
     return _table(("action", "what it does", "inputs, required ones in bold", "outputs"), rows)
 
 
+def sherpa_families() -> str:
+    rows = (
+        (_code(family), role, *map(_code, sides))
+        for family, graphs in CONTRACTS.items()
+        for role, sides in graphs.items()
+    )
+    return _table(("family", "graph", "inputs", "outputs"), rows)
+
+
 def sdk_zips() -> str:
     rows = ((version, f"{pin.bytes:,}", _code(pin.sha256), pin.source) for version, pin in pins().items())
     return _table(("version", "bytes", "sha256", "measured by"), rows)
@@ -161,6 +171,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "workflow-inputs": workflow_inputs,
     "actions": actions,
     "sdks": sdk_zips,
+    "sherpa-families": sherpa_families,
     "htp-keys": htp_keys,
 }
 

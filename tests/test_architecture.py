@@ -20,7 +20,7 @@ LAYERS = (
     ("cli",),
     ("commands",),
     ("report",),
-    ("build",),
+    ("build", "ship"),
     ("gates", "budget", "manifest_check"),
     ("model", "toolchain", "context"),
 )

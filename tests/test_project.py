@@ -6,7 +6,8 @@ from typing import get_args
 
 import pytest
 
-from qnnci import cli, project
+from qnnci import project
+from qnnci.cli import options, ship
 from qnnci.errors import UsageError
 from qnnci.project_file import validate
 from qnnci.soc import find_soc, htp_socs
@@ -95,6 +96,9 @@ def test_a_list_is_a_shape():
 
 
 def test_the_command_line_offers_what_a_project_takes():
-    assert get_args(project.Precision) == cli.PRECISIONS
-    assert get_args(project.Route) == cli.ROUTES
-    assert get_args(project.FailOn) == cli.FAIL_ON
+    assert get_args(project.Precision) == options.PRECISIONS
+    assert get_args(project.Route) == options.ROUTES
+    assert get_args(project.FailOn) == options.FAIL_ON
+    assert get_args(project.Layout) == ship.LAYOUTS
+    assert get_args(project.Family) == ship.FAMILIES
+    assert get_args(project.ArchiveKind) == ship.ARCHIVES

@@ -28,7 +28,7 @@ CALL = WORKFLOW[True]["workflow_call"]  # `on` is true in YAML 1.1
 
 
 def test_every_verb_has_its_action() -> None:
-    wanted = {"setup", "plan", "prepare", "check", "compile", "inspect", "verify", "gate", "manifest"}
+    wanted = {"setup", "plan", "prepare", "check", "compile", "inspect", "verify", "gate", "manifest", "bundle"}
     assert set(VERBS) == wanted
 
 
@@ -82,6 +82,7 @@ def test_required_arguments_are_required_inputs(name: str) -> None:
 def test_one_name_means_one_thing() -> None:
     """An input that several actions have is described alike, but for those whose place gives them another sense."""
     differ = {("check", "model"), ("gate", "fail-on"), ("gate", "output"), ("manifest", "output")}
+    differ |= {("bundle", "config"), ("bundle", "manifest"), ("bundle", "output")}
     said: dict[str, tuple[str, Any]] = {}
     for name, action in ACTIONS.items():
         for each, about in action["inputs"].items():

@@ -1,0 +1,50 @@
+"""Verbs that bring what was built to people."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from qnnci.cli.options import names, option
+
+# As `qnnci.project` has them, which takes too long to import here.
+LAYOUTS = ("plain", "onnxruntime", "sherpa-onnx")
+FAMILIES = (
+    "sense-voice", "zipformer-ctc", "paraformer", "parakeet-ctc", "parakeet-tdt", "nemotron", "zipformer-transducer",
+    "whisper", "moonshine",
+)  # fmt: skip
+ARCHIVES = ("tar.bz2", "tar.zst", "zip")
+
+
+@click.command()
+@click.argument("where", required=False, type=click.Path(path_type=Path), envvar="QNNCI_INPUT_MANIFEST")
+@option("-c", "--config", env="CONFIG", help="Project file, for its `bundle` (default qnn.yaml, where there is one).")
+@option("--layout", env="LAYOUT", type=click.Choice(LAYOUTS), help="For whom (default the project file's, plain).")
+@option("--family", env="FAMILY", type=click.Choice(FAMILIES), help="Of layout sherpa-onnx: which model this is.")
+@option("--name", env="NAME", help="Of an archive, such as {project}-{soc}-{precision} (default the layout's).")
+@names("--add", "add", env="ADD", lines=True, help="File, folder or pattern to put in. Repeatable.")
+@option("--archive", env="ARCHIVE", type=click.Choice(ARCHIVES), help="Form of the archives (default tar.bz2).")
+@option("-o", "--output", env="OUTPUT", type=click.Path(path_type=Path), help="Folder to write to (default bundles).")
+@option("--include-failed", env="INCLUDE_FAILED", is_flag=True, help="Binaries too that did not pass their gates.")
+@click.option("--json", "as_json", is_flag=True, help="Archives and findings as JSON.")
+@click.pass_context
+def bundle(
+    ctx: click.Context,
+    /,
+    *,
+    where: Path | None,
+    config: str | None,
+    output: Path | None,
+    include_failed: bool,
+    as_json: bool,
+    **settings: Any,
+) -> None:
+    """Pack what a build made into an archive for each chip: of a manifest or folder, by default the project's own."""
+    from qnnci.commands import bundle as command
+
+    ctx.exit(command.run(where, config, settings, output, include_failed=include_failed, as_json=as_json))
+
+
+VERBS = (bundle,)
