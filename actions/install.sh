@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Install qnnci from the source that this script is part of, into a venv under RUNNER_TEMP, once for each source and
-# Python of a job. Sets the step output `qnnci`, the program's path. pip obeys PIP_* as always.
+# Python of a job. Sets the step outputs `qnnci`, the program's path, and `fresh`, whether this call installed it. pip
+# obeys PIP_* as always.
 set -euo pipefail
 
 fail() {
@@ -29,6 +30,7 @@ key=$(
   } | sha256sum | cut -c1-16
 )
 venv=$RUNNER_TEMP/qnnci-$key
+fresh=false
 
 if [[ ! -e $venv/complete ]]; then
   echo "::group::Install qnnci"
@@ -37,6 +39,7 @@ if [[ ! -e $venv/complete ]]; then
   "$venv/bin/python" -I -m pip install --no-input --progress-bar off --no-compile "$root" ||
     fail 'pip could not install qnnci; its last lines say why. A mirror is named by PIP_INDEX_URL.'
   touch "$venv/complete"
+  fresh=true
   echo "::endgroup::"
 fi
-echo "qnnci=$venv/bin/qnnci" >>"$GITHUB_OUTPUT"
+printf 'qnnci=%s\nfresh=%s\n' "$venv/bin/qnnci" "$fresh" >>"$GITHUB_OUTPUT"

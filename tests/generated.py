@@ -24,6 +24,7 @@ from qnnci.ship.sherpa_contract import CONTRACTS
 from qnnci.soc import all_socs, htp_socs
 from qnnci.toolchain.htp_config import GRAPH_KEYS
 from qnnci.toolchain.sdk_install import pins
+from tests.support import action_types
 from tests.support.schema_keys import Keys
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -112,11 +113,16 @@ def _action() -> dict[str, Any]:
 
 
 def action_inputs() -> str:
+    types = action_types.types(_action(), cli)["inputs"]
     rows = (
-        (_code(name), each["description"], _code(each["default"]) if each.get("default") else "")
+        (_code(name), _kind(types[name]), each["description"], _code(each["default"]) if each.get("default") else "")
         for name, each in _action()["inputs"].items()
     )
-    return _table(("input", "what it is", "default"), rows)
+    return _table(("input", "type", "what it is", "default"), rows)
+
+
+def _kind(about: dict[str, Any]) -> str:
+    return " / ".join(map(_code, about["allowed-values"])) if about["type"] == "enum" else str(about["type"])
 
 
 def action_outputs() -> str:
@@ -180,6 +186,10 @@ def documents() -> list[Path]:
     return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
+def action_files() -> list[Path]:
+    return [*ROOT.glob("action.yml"), *sorted(ROOT.glob("actions/*/action.yml"))]
+
+
 def filled(text: str) -> str:
     """A document with its blocks made anew; KeyError for a block of an unknown name."""
     return _BLOCK.sub(lambda block: f"{block['begin']}{BLOCKS[block['name']]()}\n{block['end']}", text)
@@ -188,7 +198,9 @@ def filled(text: str) -> str:
 def wanted() -> dict[Path, str]:
     """What each file that is generated, in whole or in part, has to hold."""
     texts = {path: filled(path.read_text(encoding="utf-8")) for path in documents()}
-    return {ROOT / "qnn.schema.json": schema_text(), ROOT / "manifest.schema.json": manifest.schema_text(), **texts}
+    types = {path.with_name("action-types.yml"): action_types.text(path, cli) for path in action_files()}
+    schemas = {ROOT / "qnn.schema.json": schema_text(), ROOT / "manifest.schema.json": manifest.schema_text()}
+    return {**schemas, **types, **texts}
 
 
 def difference(path: Path, text: str) -> str:

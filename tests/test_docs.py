@@ -28,6 +28,10 @@ def about(path: str) -> Any:
 # What `uses:` names, and its inputs and outputs. `on` is true in YAML 1.1.
 OURS = {
     "org/qnn-compile@v1": about("action.yml"),
+    **{
+        f"org/qnn-compile/{path.parent.relative_to(ROOT)}@v1": about(str(path.relative_to(ROOT)))
+        for path in ROOT.glob("actions/*/action.yml")
+    },
     "org/qnn-compile/.github/workflows/compile.yml@v1": about(".github/workflows/compile.yml")[True]["workflow_call"],
 }
 

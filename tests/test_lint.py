@@ -138,11 +138,40 @@ def test_workflows_have_no_rights_by_default(path: Path) -> None:
     assert yaml.safe_load(path.read_text())["permissions"] == {}
 
 
-def test_all_green_needs_every_other_job() -> None:
+def jobs_of(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load(path.read_text())["jobs"]
+    return found
+
+
+ALL_GREEN = [path for path in WORKFLOWS if "all-green" in jobs_of(path)]
+
+
+def test_what_runs_on_pull_requests_ends_in_one_job() -> None:
+    assert [name(path) for path in ALL_GREEN] == [".github/workflows/ci.yml", ".github/workflows/selftest.yml"]
+
+
+@pytest.mark.parametrize("path", ALL_GREEN, ids=name)
+def test_all_green_needs_every_other_job(path: Path) -> None:
     """Branch protection names one job; a job that it did not wait for could fail unseen."""
-    jobs = yaml.safe_load((ROOT / ".github/workflows/selftest.yml").read_text())["jobs"]
+    jobs = jobs_of(path)
     assert sorted(jobs["all-green"]["needs"]) == sorted(set(jobs) - {"all-green"})
     assert jobs["all-green"]["if"] == "always()"  # a job that is skipped counts as passed
+    assert [key for job in jobs.values() for key in job if key == "continue-on-error"] == []  # it would say success
+
+
+@pytest.mark.parametrize("path", ALL_GREEN, ids=name)
+@pytest.mark.parametrize("result", ["success", "failure", "cancelled", "skipped"])
+@pytest.mark.parametrize("place", [0, -1])
+def test_all_green_fails_where_any_job_is_not_a_success(path: Path, result: str, place: int) -> None:
+    """Its own script, with what GitHub puts in place of the expression."""
+    job = jobs_of(path)["all-green"]
+    (step,) = job["steps"]
+    assert step["env"] == {"RESULTS": "${{ join(needs.*.result, ' ') }}"}
+    results = ["success"] * len(job["needs"])
+    results[place] = result
+    shell = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]
+    done = subprocess.run(shell, env={"RESULTS": " ".join(results)}, check=False)
+    assert (done.returncode == 0) == (result == "success")
 
 
 def test_the_self_test_uses_every_action() -> None:

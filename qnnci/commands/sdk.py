@@ -12,6 +12,7 @@ import click
 from qnnci.errors import ExitCode
 from qnnci.files import default_cache
 from qnnci.findings import worst
+from qnnci.report import github
 from qnnci.report.terminal import console, show_findings
 from qnnci.soc import find_soc
 from qnnci.toolchain import sdk_archive, sdk_doctor, sdk_venv
@@ -47,6 +48,7 @@ def install(
     made = sdk_venv.make(done.sdk.version, cache, say=say) if python and set(needs) - {"ort"} else None
     for name, value in _facts(done, made).items():
         click.echo(f"{name.ljust(8)}  {value}")
+    github.write_outputs({"root": str(done.sdk.root), "version": done.sdk.version, "python": str(made or "")})
 
 
 def _facts(done: Installed, python: Path | None) -> dict[str, str]:

@@ -116,7 +116,7 @@ def _from_folder(path: Path, version: str | None, store: Path) -> Installed:
     _demand_version(sdk.version, version, path)
     place = store / sdk.version
     if place.exists() and place.resolve() == root.resolve():
-        return Installed(sdk, "", "none", fresh=False)
+        return Installed(Sdk(place, sdk.version), "", "none", fresh=False)
     with files.locked(store / f"{sdk.version}.lock"), _scratch(store, sdk.version) as scratch:
         link = scratch / sdk.version
         link.symlink_to(root.resolve())

@@ -17,6 +17,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
+LOCAL = ROOT / "tests/actions/local"
+PINNED = r"uses: actions/([\w-]+)[\w/-]*@([0-9a-f]{40})"
 
 pytestmark = pytest.mark.skipif(sys.version_info < (3, 11), reason="the embedded compiler needs Python 3.11")
 
@@ -76,6 +78,15 @@ def acted(tmp_path_factory: pytest.TempPathFactory) -> Acted:
     return Acted(int(code), tuple(json.loads(line) for line in lines if line.startswith("{")))
 
 
+def stand_ins() -> list[str]:
+    """Options of act: whatever of GitHub's own actions anything here names is one of those in `local`."""
+    texts = [
+        path.read_text() for pattern in (".github/workflows/*.yml", "**/action.yml") for path in ROOT.glob(pattern)
+    ]
+    pins = {(f"actions/{name}@{sha}", name) for text in texts for name, sha in re.findall(PINNED, text)}
+    return [part for pin, name in sorted(pins) for part in ("--local-repository", f"{pin}={LOCAL / name}")]
+
+
 def run_act(work: Path) -> str:
     """Run the workflow in a copy of this repository: the exit code on the first line, then the log, JSON by line."""
     repository = work / "repository"
@@ -89,6 +100,7 @@ def run_act(work: Path) -> str:
             "-W", "tests/actions/workflow.yml", "-P", "ubuntu-24.04=-self-hosted",
             "--env", f"TEST_PYTHON={sys.executable}",
             "--local-repository", f"a-fork/of-it@0123456789abcdef0123456789abcdef01234567={repository}",
+            *stand_ins(), "--env", f"TEST_CACHES={work}",
         ],
         env=environment(work),
         stdout=subprocess.PIPE,

@@ -15,12 +15,11 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.actions.test_action import BIN, ROOT, copy_project, environment, write_model
+from tests.actions.test_action import BIN, ROOT, copy_project, environment, stand_ins, write_model
 
 pytestmark = pytest.mark.skipif(sys.version_info < (3, 11), reason="the embedded compiler needs Python 3.11")
 
 WORKFLOW = ROOT / ".github/workflows/compile.yml"
-LOCAL = ROOT / "tests/actions/local"
 SOCS = ("SM8550", "SM8650", "SM8750")
 PROJECT = """\
 name: pair
@@ -101,8 +100,6 @@ def run_act(work: Path) -> str:
         (caller / ".github/workflows" / path).write_text(text)
     for command in (["init", "-q"], ["add", "-A"], ["-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qm", "t"]):
         subprocess.run(["git", *command], cwd=caller, check=True)
-    pins = sorted(set(re.findall(r"uses: (actions/([\w-]+)@[0-9a-f]{40})", WORKFLOW.read_text())))
-    stand_ins = [part for pin, name in pins for part in ("--local-repository", f"{pin}={LOCAL / name}")]
     (work / "artifacts").mkdir()
     env = {
         "TEST_PYTHON": sys.executable,
@@ -113,7 +110,7 @@ def run_act(work: Path) -> str:
     done = subprocess.run(
         [
             BIN / "act", "workflow_dispatch", "--json", "--directory", caller, "--no-skip-checkout",
-            "-W", ".github/workflows/caller.yml", "-P", "ubuntu-24.04=-self-hosted", *stand_ins,
+            "-W", ".github/workflows/caller.yml", "-P", "ubuntu-24.04=-self-hosted", *stand_ins(),
             *(part for name, value in env.items() for part in ("--env", f"{name}={value}")),
         ],
         env=environment(work),

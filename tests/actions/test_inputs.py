@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +30,13 @@ CALL = WORKFLOW[True]["workflow_call"]  # `on` is true in YAML 1.1
 
 def test_every_verb_has_its_action() -> None:
     wanted = {"setup", "plan", "prepare", "check", "compile", "inspect", "verify", "gate", "manifest", "bundle"}
+    wanted |= {"setup-qairt"}
     assert set(VERBS) == wanted
 
 
 def command(step: dict[str, Any]) -> click.Command | None:
     """The verb that a step runs."""
-    words = re.fullmatch(r'exec "\$QNNCI" ([a-z ]+) 2>&1', step["run"])
+    words = re.fullmatch(r'exec "\$QNNCI" ([a-z ]+) 2>&1', step.get("run", ""))
     if words is None:
         return None
     found: click.Command = cli
@@ -63,7 +65,7 @@ def test_the_command_line_reads_what_the_action_sets(name: str) -> None:
 @pytest.mark.parametrize("name", ACTIONS)
 def test_inputs_arrive_under_their_own_names(name: str) -> None:
     for step in ACTIONS[name]["runs"]["steps"]:
-        for variable, value in step["env"].items():
+        for variable, value in step.get("env", {}).items():
             if variable.startswith("QNNCI_INPUT_") and "${{" in value:
                 wanted = variable.removeprefix("QNNCI_INPUT_").lower().replace("_", "-")
                 assert value == f"${{{{ inputs.{wanted} }}}}"
@@ -83,6 +85,7 @@ def test_one_name_means_one_thing() -> None:
     """An input that several actions have is described alike, but for those whose place gives them another sense."""
     differ = {("check", "model"), ("gate", "fail-on"), ("gate", "output"), ("manifest", "output")}
     differ |= {("bundle", "config"), ("bundle", "manifest"), ("bundle", "output")}
+    differ |= {("setup", "cache")}
     said: dict[str, tuple[str, Any]] = {}
     for name, action in ACTIONS.items():
         for each, about in action["inputs"].items():
@@ -91,9 +94,67 @@ def test_one_name_means_one_thing() -> None:
                 assert said.setdefault(each, (text, about.get("default"))) == (text, about.get("default"))
 
 
+TYPES = {
+    name: load(ROOT / "actions" / name / "action-types.yml" if name else ROOT / "action-types.yml") for name in ACTIONS
+}
+
+
+@pytest.mark.parametrize("name", ACTIONS)
+def test_every_input_and_output_has_a_type(name: str) -> None:
+    for part in ("inputs", "outputs"):
+        assert list(TYPES[name][part]) == list(ACTIONS[name][part])
+        for about in TYPES[name][part].values():
+            assert set(about) == SHAPES[about["type"]]
+    # What may be true or false says so, in the words of its default where it has one.
+    for each, about in TYPES[name]["inputs"].items():
+        default = ACTIONS[name]["inputs"][each].get("default", "")
+        assert about["type"] != "boolean" or default in ("", "true", "false")
+        assert about["type"] != "enum" or default in ("", *about["allowed-values"])
+
+
+SHAPES = {
+    **{kind: {"type"} for kind in ("string", "boolean", "integer", "float")},
+    "enum": {"type", "allowed-values"},
+    "list": {"type", "separator", "list-item"},
+}
+
+
+@pytest.mark.parametrize("name", ACTIONS)
+def test_what_a_type_allows_the_command_line_takes_and_nothing_else(name: str) -> None:
+    for step in ACTIONS[name]["runs"]["steps"]:
+        if verb := command(step):
+            for option in (each for each in verb.params if "inputs." in step["env"].get(each.envvar, "")):
+                about = TYPES[name]["inputs"][option.envvar.removeprefix("QNNCI_INPUT_").lower().replace("_", "-")]
+                taken, refused = SAMPLES[about["type"]](about)
+                assert [value for value in taken if not takes(verb, option, value)] == []
+                assert [value for value in refused if takes(verb, option, value)] == []
+
+
+SAMPLES: dict[str, Callable[[dict[str, Any]], tuple[list[str], list[str]]]] = {
+    "string": lambda _: (["x"], []),
+    "boolean": lambda _: (["true", "false"], ["maybe"]),
+    "integer": lambda _: (["1"], ["x", "1.5"]),
+    "float": lambda _: (["0.5"], ["x"]),
+    "enum": lambda about: (about["allowed-values"], ["x"]),
+    "list": lambda about: (["x", about["separator"].join("xy")], []),
+}
+
+
+def takes(verb: click.Command, option: click.Parameter, value: str) -> bool:
+    """Whether a verb takes a value of one input as the action gives it; lists come apart at their separator."""
+    context = click.Context(verb)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(str(option.envvar), value)
+        try:
+            option.process_value(context, option.value_from_envvar(context))
+        except click.BadParameter:
+            return False
+    return True
+
+
 @pytest.mark.parametrize("name", VERBS)
 def test_outputs_are_those_of_a_step(name: str) -> None:
-    ids = {step["id"] for step in VERBS[name]["runs"]["steps"]}
+    ids = {step["id"] for step in VERBS[name]["runs"]["steps"] if "id" in step}
     for output, about in VERBS[name]["outputs"].items():
         found = re.fullmatch(r"\$\{\{ steps\.(\w+)\.outputs\.([\w-]+)( \|\| '.*')? \}\}", about["value"])
         assert found is not None
