@@ -102,6 +102,15 @@ def test_blocks_join_at_any_bit(chunks, piece, threads):
     assert bz2.decompress(packed) == b"".join(chunks)
 
 
+@pytest.mark.parametrize("run", [3, 4, 5, 259, 260, 1_000_000])
+def test_what_grows_stays_one_block_each(run):
+    """Runs of four grow by a quarter before bzip2 fills its blocks: nothing may spill into a second one."""
+    data = b"".join(bytes([n % 251]) * run for n in range(2_000_000 // run + 1))
+    packed = b"".join(bzip2.compress([data], 2))
+    assert bz2.decompress(packed) == data
+    assert bzip2._runs(data) == (len(data) // run if run > 3 else 0)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_same_files_same_bytes(tmp_path, contents, kind):
     first = write(tmp_path / "one" / "a", files(tmp_path / "in", contents), kind, threads=1)
