@@ -27,6 +27,9 @@ from qnnci.context.read import read_context
 from qnnci.plan import plan
 from qnnci.process import run
 from qnnci.project_file import ProjectFile, load
+from qnnci.ship.names import archive_name, parts_of
+from qnnci.ship.sherpa_contract import CONTRACTS
+from qnnci.ship.sherpa_onnx import NAME, split
 from qnnci.toolchain.sdk import COMPLETE, Sdk, venv_folder
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -395,3 +398,28 @@ def test_one_graph_from_its_file_to_its_binary(tmp_path: Path) -> None:
     assert [(tensor.name, tensor.shape) for tensor in info.graphs[0].outputs] == [("log_probs", (1, 24, 16))]
     for target in (HOST, ANDROID):
         assert (output / f"20251222-5s/w8a16/{target}/libmodel_5_seconds_quantized.so").is_file()
+
+
+@pytest.mark.parametrize(
+    ("example", "name"),
+    [
+        ("moonshine", "moonshine-tiny-5s"),
+        ("whisper", "whisper-tiny.en"),
+        ("parakeet-tdt", "parakeet-tdt-0.6b-v2-3s-transducer"),
+        ("parakeet-ctc", "parakeet-ctc-0.6b-3s"),
+        ("sense-voice", "5-seconds-sense-voice-zh-en-ja-ko-yue-FunASR-int8"),
+        ("zipformer-ctc", "5-seconds-zipformer-ctc-zh-20251222-int8"),
+        ("streaming-zipformer", "streaming-zipformer-transducer-zh-en-2023-02-20-chunk-size-32"),
+        ("nemotron-en", "nemotron-speech-streaming-en-0.6b-80ms"),
+    ],
+)
+def test_archives_are_called_as_sherpa_onnx_has_them(example: str, name: str) -> None:
+    project = load(EXAMPLES / f"{example}.yaml").project
+    made = set()
+    for graph in project.graphs:
+        group, role = split(graph)
+        assert project.bundle.family is not None
+        assert role in CONTRACTS[project.bundle.family]
+        parts = parts_of(project.bundle.groups, group) if project.bundle.groups else {}
+        made.add(archive_name(project.bundle.name or NAME, {"soc": "SM8850", "group": group, **(parts or {})}))
+    assert f"sherpa-onnx-qnn-SM8850-binary-{name}" in made
