@@ -271,6 +271,15 @@ def verify_stage(*, context_model: str, reference: str, info: Json, soc_id: int,
     return {"samples": len(gots), "outputs": outputs, "findings": _plain(findings)}
 
 
+def layers_stage(*, prepared: str, compiled: str, reference: str, samples: int, chip: Json | None) -> Json:
+    """Every layer of a graph against the CPU; without a chip, as fp16 would have it."""
+    from qnnci.build.layers import Chip, measure
+
+    feeds = [feed for feed, _ in load_samples(Path(reference))[:samples]]
+    layers = measure(Path(prepared), Path(compiled), feeds, Chip(**chip) if chip else None)
+    return {"layers": [each.to_json() for each in layers], "samples": len(feeds)}
+
+
 def doctor_stage(*, folder: str, soc_id: int, vtcm_mb: int) -> Json:
     """Compile a graph of one op, read the binary back and run it; what the binary says of itself."""
     import onnx

@@ -10,7 +10,7 @@ import sys
 import click
 
 from qnnci import __version__
-from qnnci.cli import build, file, machine, manifest, ship
+from qnnci.cli import build, debug, file, machine, manifest, ship
 from qnnci.errors import ExitCode, QnnciError, UsageError, refusal
 from qnnci.report.problems import clean
 
@@ -28,7 +28,14 @@ def cli(ctx: click.Context, /, *, debug: bool) -> None:
     ctx.obj["debug"] = debug
 
 
-for _verb in (*build.VERBS, *file.VERBS, *manifest.VERBS, *ship.VERBS, *machine.VERBS):
+for _verb in (
+    *build.VERBS,
+    *file.VERBS,
+    *manifest.VERBS,
+    *debug.VERBS,
+    *ship.VERBS,
+    *machine.VERBS,
+):
     cli.add_command(_verb)
 
 

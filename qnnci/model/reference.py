@@ -31,7 +31,13 @@ _DTYPES = {
 _ERROR = 3
 
 
-def _session(path: Path) -> Any:
+def session_of(path: Path) -> Any:
+    """A graph on the CPU as it stands, unoptimised.
+
+    Raises:
+        UsageError: ONNX Runtime does not load it.
+
+    """
     options = onnxruntime.SessionOptions()
     options.log_severity_level = _ERROR
     # Unoptimised, because this is the original; and ORT 1.32 crashes when it optimises nested, already decided Ifs.
@@ -45,7 +51,7 @@ def _session(path: Path) -> Any:
 def specs(prepared: Path) -> list[Spec]:
     """Inputs of a static graph, in its own order."""
     return [
-        Spec(each.name, tuple(each.shape), np.dtype(_DTYPES[each.type])) for each in _session(prepared).get_inputs()
+        Spec(each.name, tuple(each.shape), np.dtype(_DTYPES[each.type])) for each in session_of(prepared).get_inputs()
     ]
 
 
@@ -53,7 +59,7 @@ class Original:
     """The source graph, fed as the prepared one is: constants are filled in, integers widened to what it wants."""
 
     def __init__(self, source: Path, constants: Mapping[str, Any]) -> None:
-        self._session = _session(source)
+        self._session = session_of(source)
         self._inputs = {each.name: each for each in self._session.get_inputs()}
         self._outputs = [each.name for each in self._session.get_outputs()]
         self.inputs = {
