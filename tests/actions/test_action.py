@@ -202,7 +202,8 @@ def test_from_a_fork_at_a_commit(acted: Acted) -> None:
     assert acted.outputs("fork")["manifest"] == "model/build/manifest.json"
 
 
-VERBS = ("setup", "plan", "check", "prepare", "compile", "inspect", "verify", "manifest", "judge")
+VERBS = ("setup", "plan", "check", "prepare", "compile", "inspect", "verify", "manifest", "judge", "bundle")
+BUNDLED = ("SM8550", "SM8750", "SM8650")
 
 
 @pytest.mark.parametrize("step", VERBS)
@@ -224,6 +225,9 @@ def test_what_the_actions_of_one_verb_say(acted: Acted) -> None:
     assert json.loads(acted.outputs("verify")["parity"])["samples"] == 2
     paths = [binary["path"].split("/")[:2] for binary in json.loads(acted.outputs("judge")["binaries"])]
     assert paths == [["model", "build"], ["model", "build"], ["model", "apart"]]
+    archives = json.loads(acted.outputs("bundle")["archives"])
+    assert [(each["soc"], each["graphs"]) for each in archives] == [(soc, ["tiny"]) for soc in BUNDLED]
+    assert [each["path"] for each in archives] == [f"joined/bundles/tiny-{soc}.zip" for soc in BUNDLED]
 
 
 def test_actions_of_one_verb_fail_where_they_must(acted: Acted) -> None:
