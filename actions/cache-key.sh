@@ -11,16 +11,16 @@ case $1 in
     path=$RUNNER_TEMP/qnnci-pip
     # A Python that does not run is told by install.sh.
     parts=$("${QNNCI_INPUT_PYTHON:-python3}" -I -c 'import sys; print(sys.version_info[:2])' 2>&1 || true)
-    files=(pyproject.toml)
+    files=("$root/pyproject.toml")
     ;;
   qairt)
     # The Python that uv may have fetched for the SDK's tools stands beside it.
     path=$cache/sdk$'\n'$cache/python
     parts=$(printf '%q ' "$cache" "${QNNCI_INPUT_SDK_VERSION:-}" "${QNNCI_INPUT_SDK_SOURCE:-}" "${QNNCI_INPUT_SDK_FOR:-}")
-    files=(qnnci/data/sdks.csv qnnci/data/tools-requirements.txt qnnci/toolchain/sdk*.py)
+    files=("$root"/qnnci/data/{sdks.csv,tools-requirements.txt} "$root"/qnnci/toolchain/sdk*.py)
     ;;
 esac
-digest=$(cd -- "$root" && { printf '%s\n' "$parts" && sha256sum "${files[@]}"; } | sha256sum | cut -c1-16)
+digest=$({ printf '%s\n' "$parts" && cat -- "${files[@]}"; } | sha256sum | cut -c1-16)
 {
   echo "key=qnnci-$1-${RUNNER_OS:-Linux}-${RUNNER_ARCH:-X64}-$digest"
   # The digest ends the value: it can stand on no line of a path that it is made after.
