@@ -273,3 +273,89 @@ def test_an_old_sdk_is_spoken_to_in_its_words(folder, sdk, tmp_path):
     project(folder, {"cnn": QUANTIZED}, ["SM8550"], route="dlc", precision="w8a16")
     ended = qnnci("build", "--no-verify", cwd=folder, **{**sdk, "QNN_SDK_ROOT": str(old), "QNNCI_CACHE": str(cache)})
     assert "quantize done" in ended.said
+
+
+def travelled(folder: Path, to: Path) -> Path:
+    """A project as a checkout and the artifact of compile.yml bring it: names and contents, and not all of them."""
+    leave = shutil.ignore_patterns("*.cpp", "cnn.bin", ".lock")
+    shutil.copytree(folder, to, copy_function=shutil.copyfile, ignore=leave)
+    shutil.rmtree(folder)
+    for path in to.rglob("*"):
+        os.utime(path, (1, 1))
+    return to
+
+
+@pytest.mark.parametrize("route", ["model-lib", "dlc"])
+def test_what_was_converted_once_travels_to_every_chip(folder, sdk, tmp_path_factory, route):
+    few = {"features": [{"bitwidth": 16, "scale": 2**-12, "offset": -32768, "min": -8, "max": 8}]}
+    (folder / "few.encodings").write_text(json.dumps({"activation_encodings": few, "param_encodings": {}}))
+    quantized = {**QUANTIZED["convert"], "quantization_overrides": "few.encodings"}
+    precision = {"default": "w8a16", "SM8550": "w8a8"}
+    socs = ["SM8550", "SM8650", "SM8750"]
+    project(folder, {"cnn": {**QUANTIZED, "convert": quantized}}, socs, route=route, precision=precision)
+    ended = qnnci("build", "--until", "convert", cwd=folder, **sdk)
+    assert ended.code == 0, ended.said
+    assert "passed: converted cnn" in ended.said
+    assert (ended.said.count("convert done"), ended.said.count("reference done")) == (2, 1)  # for each precision; once
+    assert not (folder / "build/manifest.json").exists()
+    there = travelled(folder, tmp_path_factory.mktemp("other") / "place")
+    for soc in socs:
+        ended = qnnci("build", "--no-verify", "--soc", soc, cwd=there, **sdk)
+        assert ended.code == 0, ended.said
+        assert [line for line in ended.said.splitlines() if " done in " in line and f"cnn-{soc}" not in line] == []
+    ended = qnnci("build", "--until", "convert", cwd=there, **sdk)
+    assert "nothing to do: all " in ended.said
+
+
+def test_sources_that_did_not_travel_are_made_anew_where_a_library_is_wanted(folder, sdk, tmp_path_factory):
+    project(folder, {"cnn": FLOAT}, ["SM8550"], route="model-lib")
+    assert qnnci("build", "--until", "convert", cwd=folder, **sdk).code == 0
+    there = travelled(folder, tmp_path_factory.mktemp("other") / "place")
+    (there / "build/cnn/fp16/x86_64-linux-clang/libcnn.so").unlink()
+    ended = qnnci("build", "--no-verify", cwd=there, **sdk)
+    assert ended.code == 0, ended.said
+    assert "cnn-fp16: convert done" in ended.said
+
+
+def test_a_dlc_of_which_the_end_is_missing_is_not_kept(folder, sdk, tmp_path):
+    real = shlex.join([sys.executable, str(tmp_path / VERSION / "bin/x86_64-linux-clang/qairt-converter.real")])
+    cut = f'{real} "$@"; for o in "$@"; do case $o in *.dlc) truncate -s -40 "$o";; esac; done'
+    project(folder, {"cnn": FLOAT}, ["SM8550"], route="dlc")
+    ended = qnnci("build", cwd=folder, **with_converter(sdk, tmp_path, cut))
+    assert ended.code == 4, ended.said
+    assert "qairt-converter wrote only a part of cnn.dlc (exit code 0)" in ended.said
+    assert not list((folder / "build").rglob("*.dlc"))
+
+
+def test_what_no_compile_took_is_converted_anew(folder, sdk):
+    """A tool may write less than it should in ways that only the next one sees."""
+    project(folder, {"cnn": FLOAT}, ["SM8550", "SM8750"], route="dlc")
+    broken = {"STANDIN_FAIL": "qnn-context-binary-generator:empty"}
+    assert qnnci("build", "--no-verify", cwd=folder, **broken, **sdk).code == 4
+    ended = qnnci("build", "--no-verify", cwd=folder, **sdk)
+    assert ended.code == 0
+    assert "cnn-fp16: convert done" in ended.said
+
+
+def test_a_file_among_further_arguments_decides_too(folder, sdk):
+    (folder / "io.yaml").write_text("a: 1\n")
+    project(folder, {"cnn": {**FLOAT, "convert": {"extra": ["--config", "io.yaml"]}}}, ["SM8550"], route="dlc")
+    ended = qnnci("build", "--no-verify", cwd=folder, **sdk)
+    assert ended.code == 0, ended.said
+    assert f"--config {folder}/io.yaml" in (folder / "build/cnn/fp16/logs/convert.command").read_text()
+    assert "nothing to do" in qnnci("build", "--no-verify", cwd=folder, **sdk).said
+    (folder / "io.yaml").write_text("a: 2\n")
+    assert "cnn-fp16: convert done" in qnnci("build", "--no-verify", cwd=folder, **sdk).said
+
+
+@pytest.mark.parametrize(
+    ("route", "word"),
+    [("model-lib", "--output_path=x"), ("model-lib", "--act_bw"), ("dlc", "--out_tensor"), ("dlc", "-i")],
+)
+def test_a_further_argument_that_we_set_ourselves_is_refused_at_its_line(folder, sdk, route, word):
+    project(folder, {"cnn": {**FLOAT, "convert": {"extra": ["--debug", word]}}}, ["SM8550"], route=route)
+    ended = qnnci("build", cwd=folder, **sdk)
+    assert ended.code == 2
+    lines = (folder / "qnn.yaml").read_text().splitlines()
+    number = next(number for number, line in enumerate(lines, 1) if '"extra"' in line)
+    assert f"qnn.yaml:{number}: {word} under `convert: {{extra: …}}` is a flag of q" in ended.said

@@ -63,14 +63,16 @@ def _code() -> str:
     return digest.hexdigest()
 
 
-def load(folder: Path, stage: str, key: str, *, beside: Path = Path()) -> Record | None:
-    """The record of a stage that was done with this very key and whose files are untouched.
+def load(folder: Path, stage: str, key: str, *, beside: Path = Path(), files: bool = True) -> Record | None:
+    """The record of a stage that was done with this very key and whose files are untouched; or, without `files`, gone.
 
     Nothing in it is an absolute path: a folder that was moved to another machine is still done. `beside` is where
     the files start that it read in addition to those in its key.
     """
     kept = _kept(folder, stage)
-    if kept.get("key") != key or not all(_same(folder / name, seen) for name, seen in kept["files"].items()):
+    if kept.get("key") != key:
+        return None
+    if files and not all(_same(folder / name, seen) for name, seen in kept["files"].items()):
         return None
     if not all(_same(beside / name, seen) for name, seen in kept["data"].get("reads", {}).items()):
         return None
@@ -108,6 +110,11 @@ def save(folder: Path, stage: str, key: str, record: Record) -> Record:
     write_json(_path(folder, stage), {**kept, "digest": _digest(kept)})
     digests = {name: str(each["sha256"]) for name, each in seen.items()}
     return Record(record.data, record.findings, digests, record.seconds, record.peak_mb)
+
+
+def forget(folder: Path, stage: str) -> None:
+    """Have a stage done again."""
+    _path(folder, stage).unlink(missing_ok=True)
 
 
 def _remove_stale(folder: Path, stage: str, current: set[str]) -> None:

@@ -11,12 +11,13 @@ from qnnci.build import calls
 from qnnci.build.adapt import Order
 from qnnci.build.calls import Call
 from qnnci.build.sdk_route import SdkRoute
+from qnnci.errors import UsageError
 from qnnci.findings import Finding
 from qnnci.plan import Target
 from qnnci.project import Precision
 from qnnci.project_file import ProjectFile
 from qnnci.rules import finding
-from qnnci.toolchain import sdk
+from qnnci.toolchain import sdk, tools
 
 
 class Route(Protocol):
@@ -75,10 +76,26 @@ def route_of(file: ProjectFile, cache: Path) -> Route:
 
     Raises:
         ToolMissing: it needs an SDK that is not there.
+        UsageError: `extra` sets what other settings set.
 
     """
     project = file.project
     if project.route == "ort":
         return OrtRoute(file)
+    _refuse_own_flags(file, tools.CONVERTERS[project.route])
     root = str(file.base / project.sdk.root) if project.sdk.root else None
     return SdkRoute(file, sdk.find(project.sdk.version, root, cache=cache), cache)
+
+
+def _refuse_own_flags(file: ProjectFile, tool: str) -> None:
+    for graph in file.project.graphs:
+        for word in file.project.convert_for(graph).extra:
+            if tools.own_flag(tool, word):
+                own = file.project.graphs[graph].convert
+                loc = ("graphs", graph) if own and "extra" in own.model_fields_set else ()
+                line = file.line(*loc, "convert", "extra")
+                raise UsageError(
+                    f"{word} under `convert: {{extra: …}}` is a flag of {tool} that qnnci sets itself",
+                    where=f"{file.path}:{line}" if file.path else graph,
+                    hint="the other keys of `convert` set it: see docs/project-file.md",
+                )

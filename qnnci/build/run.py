@@ -12,8 +12,9 @@ from typing import Literal
 
 from qnnci import gates
 from qnnci.build import cache, calls, export
+from qnnci.build.calls import Call
 from qnnci.build.outcome import MANIFEST, Built, finish
-from qnnci.build.routes import route_of
+from qnnci.build.routes import OrtRoute, route_of
 from qnnci.build.stage import Event, Stages, prepare
 from qnnci.build.state import BuildState
 from qnnci.context.info import ContextInfo
@@ -32,7 +33,7 @@ from qnnci.toolchain.schedule import Job, Schedule
 # The compiler itself is asked about these next: the forecast of `check` is told where it names no node.
 FORECASTS = frozenset({"unsupported-op", "high-rank"})
 
-Until = Literal["prepare"]
+Until = Literal["prepare", "convert"]
 
 _FIRST = 1e9  # seconds: what others wait for
 
@@ -95,13 +96,14 @@ class _Run:
         self.file, self.project, self.options, self.output, self.listen = file, file.project, options, output, listen
         limits = self.project.limits
         limit = Limit(limits.seconds, limits.memory_mb or machine_mb() * 9 // 10)
-        self.route = route_of(file, options.cache)
+        # Until then no chip comes in, and no SDK.
+        self.route = OrtRoute(file) if options.until == "prepare" else route_of(file, options.cache)
         self.stages = Stages(file.base, limit, listen)
         self.workers = [Worker() for _ in range(options.jobs)]
         self.schedule: Schedule[Worker] = Schedule(self.workers, Worker.interrupt)
 
     def run(self) -> Built:
-        if not self.options.until:
+        if self.options.until != "prepare":
             for target in self.state.targets:
                 if refusal := target.refusal:
                     self.state.note(target, [refusal], "plan")
@@ -114,6 +116,7 @@ class _Run:
         finally:
             for worker in self.workers:
                 worker.stop()
+        self._distrust()
         return finish(self.state, whole=not self.options.until)
 
     def _job(
@@ -162,15 +165,28 @@ class _Run:
         if worst(state.findings) == "error":
             return
         state.nodes, state.quantized = tuple(checked.data["nodes"]), checked.data["quantized"]
-        if self.options.until:
-            if self.project.verify_for(name).enabled:
-                self.schedule.add(self._job(name, "reference", lambda: _FIRST, self._reference))
-            self._compare(name, worker)
-            return
-        for target in self.state.targets_of(name):
-            self.state.note(target, self.route.refusals(target, quantized=state.quantized), "check")
-        self._add_targets(name)
+        wanted: list[Target] = []
+        if self.options.until != "prepare":
+            for target in self.state.targets_of(name):
+                self.state.note(target, self.route.refusals(target, quantized=state.quantized), "check")
+            wanted = [target for target in self.state.targets_of(name) if not self._refused(target)]
+        self._add_once(name, wanted)
+        if not self.options.until:
+            self._add_targets(name, wanted)
         self._compare(name, worker)  # a gate: it stops no compile
+
+    def _refused(self, target: Target) -> bool:
+        return worst(self.state.targets[target].findings) == "error"
+
+    def _add_once(self, name: str, wanted: Sequence[Target]) -> None:
+        """What is done once for all chips: a conversion for each precision, and what the original gives."""
+        jobs = [
+            self._job((name, each), "convert", lambda: _FIRST, self._convert, ("examine sdk",))
+            for each in dict.fromkeys(target.precision for target in wanted)
+        ]
+        if self.project.verify_for(name).enabled and (wanted or self.options.until):
+            jobs.append(self._job(name, "reference", lambda: _FIRST, self._reference))
+        self.schedule.add(*jobs)
 
     def _fetched(self, name: str, graph: Graph) -> Source:
         self.listen(Event(name, "source", "start"))
@@ -202,15 +218,11 @@ class _Run:
             limits = self.project.gates_for(name).parity
             self.state.note(name, gates.judge_figures(state.export_parity, limits, "export-parity"), "gate")
 
-    def _add_targets(self, name: str) -> None:
+    def _add_targets(self, name: str, wanted: Sequence[Target]) -> None:
         state, verify = self.state.graphs[name], self.project.verify_for(name)
         jobs: list[Job[Worker]] = []
-        precisions: dict[Precision, None] = {}  # of what is not refused
         run_already: dict[tuple[str, str], str] = {}
-        for target in self.state.targets_of(name):
-            if worst(self.state.targets[target].findings) == "error":
-                continue
-            precisions[target.precision] = None
+        for target in wanted:
             converted = (f"convert {name} {target.precision}",)
             jobs.append(self._job(target, "compile", lambda: state.compile_seconds, self._compile, converted))
             stands_for = run_already.setdefault((target.soc.dsp_arch, target.precision), target.soc.name)
@@ -222,11 +234,6 @@ class _Run:
             else:
                 after = (f"compile {target.id}", f"reference {name}")
                 jobs.append(self._job(target, "verify", lambda: state.verify_seconds, self._verify, after))
-        if verify.enabled and jobs:
-            jobs.append(self._job(name, "reference", lambda: _FIRST, self._reference))
-        jobs += [
-            self._job((name, each), "convert", lambda: _FIRST, self._convert, ("examine sdk",)) for each in precisions
-        ]
         self.schedule.add(*jobs)
 
     def _convert(self, what: tuple[str, Precision], worker: Worker) -> None:
@@ -235,10 +242,16 @@ class _Run:
         name, precision = what
         state = self.state.graphs[name]
         made: dict[str, str] = {}
-        for call in self.route.conversions(name, precision, self.output / name, state.prepared):
-            record = self.stages.run(call, worker)
+        chain = state.conversions[precision] = self.route.conversions(
+            name, precision, self.output / name, state.prepared
+        )
+        # What only leads to the others need not travel with them.
+        ends = [cache.load(call.folder, call.stage, call.key) for call in chain[1:]]
+        for call in chain:
+            record = self.stages.run(call, worker, files=call is not chain[0] or not ends or None in ends)
             self.state.note(name, record.findings, call.stage)
             if worst(record.findings) == "error":
+                self._forget(chain)  # what it was given may have been no more than a part of a file
                 return
             made |= record.files
             state.float_ops[precision] = (
@@ -246,6 +259,21 @@ class _Run:
                 *record.data["facts"].get("float_ops", ()),
             )
         state.converted[precision] = made
+
+    def _distrust(self) -> None:
+        """Have done again what no chip's compile took: a file that a tool wrote only in part looks like any other."""
+        for name, graph in self.state.graphs.items():
+            for precision, chain in graph.conversions.items():
+                states = [
+                    self.state.targets[each] for each in self.state.targets_of(name) if each.precision == precision
+                ]
+                if any(each.compile_failed for each in states) and not any(each.compiled for each in states):
+                    self._forget(chain)
+
+    @staticmethod
+    def _forget(chain: Sequence[Call]) -> None:
+        for call in chain:
+            cache.forget(call.folder, call.stage)
 
     def _reference(self, name: str, worker: Worker) -> None:
         state, verify = self.state.graphs[name], self.project.verify_for(name)

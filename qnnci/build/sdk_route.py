@@ -109,8 +109,19 @@ class SdkRoute:
             overrides=self._path(settings.quantization_overrides),
             float_fallback=settings.float_fallback,
             per_channel=settings.per_channel,
-            extra=settings.extra,
+            extra=tuple(map(self._word, settings.extra)),
         )
+
+    def _word(self, word: str) -> str:
+        """An argument of `extra`; a file of the project by its absolute path."""
+        flag, mark, value = word.rpartition("=") if word.startswith("-") else ("", "", word)
+        return f"{flag}{mark}{(self.file.base / value).absolute()}" if self._is_file(value) else word
+
+    def _is_file(self, given: str) -> bool:
+        try:
+            return (self.file.base / given).is_file()
+        except (OSError, ValueError):  # too long for a name, or with a zero byte
+            return False
 
     def symbol(self, graph: str) -> str:
         """The graph's name inside its library and binaries; files on the way are named after it."""
@@ -153,6 +164,7 @@ class SdkRoute:
             listed, form = [*listed, *samples.files], samples.form
             options = replace(options, input_list=scratch(folder, calibrates) / "input_list.txt")
             files = {str(options.input_list): samples.text}
+        listed += [Path(value) for word in options.extra if self._is_file(value := word.rpartition("=")[2])]
         looked = [digest for path in listed for digest in digests(path)]
         keys: dict[str, Any] = {"model": prepared, "listed": looked, "form": form}
         made = []
@@ -216,8 +228,9 @@ class SdkRoute:
             "may_make": also,
             "files": files or {},
         }
-        # Where the build's folder stands decides nothing.
-        words = [argument.replace(str(folder.parent), "") for argument in command.arguments]
+        # Where the build's folder and the project stand decides nothing.
+        places = (str(folder.parent), str(self.file.base.absolute()))
+        words = [argument.replace(places[0], "").replace(places[1], "") for argument in command.arguments]
         key = key_of(**keys, tool=command.tool, words=words, sdk=self.sdk.version, route=self.project.route)
         outputs = (*made.values(), *also.values())
         return Call(what, step.stage, folder, arguments, key, outputs, tool=command.tool, quantized=quantized)

@@ -45,14 +45,16 @@ class Stages:
     limit: Limit
     listen: Callable[[Event], None]
 
-    def run(self, call: Call, worker: Worker) -> Record:
+    def run(self, call: Call, worker: Worker, *, files: bool = True) -> Record:
         """Do one stage, or find it done. A failed one is not kept, so that the next build tries it again.
+
+        Without `files`, one is done even where what it wrote is gone: nobody needs that any more.
 
         Raises:
             QnnciError: the stage's input is bad, or the machine refuses.
 
         """
-        kept = cache.load(call.folder, call.stage, call.key, beside=call.beside)
+        kept = cache.load(call.folder, call.stage, call.key, beside=call.beside, files=files)
         if kept is not None:
             self.listen(Event(call.what, call.stage, "cached", kept.seconds))
             return kept

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from qnnci.build.cache import Record
+from qnnci.build.calls import Call
 from qnnci.context.info import ContextInfo
 from qnnci.errors import QnnciError, UsageError
 from qnnci.findings import Finding
@@ -26,6 +27,7 @@ class GraphState:
     source_sha256: str = ""
     prepared: dict[str, str] = field(default_factory=dict)
     converted: dict[Precision, dict[str, str]] = field(default_factory=dict)
+    conversions: dict[Precision, list[Call]] = field(default_factory=dict)
     float_ops: dict[Precision, tuple[str, ...]] = field(default_factory=dict)
     nodes: tuple[str, ...] = ()
     forecasts: list[Finding] = field(default_factory=list)
@@ -46,6 +48,12 @@ class TargetState:
     parity: Parity | None = None
     findings: list[Finding] = field(default_factory=list)
     broken: bool = False
+
+    @property
+    def compile_failed(self) -> bool:
+        return self.compiled is None and any(
+            each.stage == "compile" and each.severity == "error" for each in self.findings
+        )
 
 
 class BuildState:

@@ -31,7 +31,7 @@ def tool_findings(call: Call, result: dict[str, Any], report: LogReport) -> list
     if not missing:  # all is written: an exit code that the log does not explain is told, and believed no further
         found = [replace(each, severity="warning") if each.rule == "silent-failure" else each for each in found]
     elif worst(found) != "error":
-        found.append(_nothing(call, code, missing))
+        found.append(_nothing(call, code, missing, result["cut"]))
     return found
 
 
@@ -42,9 +42,10 @@ def _crash(call: Call, number: int) -> Finding:
     return finding("stage-crashed", f"{call.tool} ended with {name} ({128 + number})", hint=hint)
 
 
-def _nothing(call: Call, code: int, missing: Sequence[str]) -> Finding:
+def _nothing(call: Call, code: int, missing: Sequence[str], cut: Sequence[str]) -> Finding:
     ended = f"exit code {shell_code(code)}"
     if code == _NO_SUCH_PROGRAM:
         ended += ", as where a library of the system is missing: `qnnci sdk doctor` looks for it"
-    message = f"{call.tool} did not write {', '.join(missing)} ({ended})"
+    wrote = f"wrote only a part of {', '.join(cut)}" if cut else f"did not write {', '.join(missing)}"
+    message = f"{call.tool} {wrote} ({ended})"
     return finding("nothing-written", message, hint=f"see logs/{call.stage}.log")

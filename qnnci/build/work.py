@@ -8,6 +8,7 @@ import shlex
 import shutil
 import subprocess
 import time
+import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -199,6 +200,8 @@ def tool_stage(
             )
             code = tool.wait()
         made = {path: name for path, name in {**makes, **may_make}.items() if _filled(Path(path))}
+        cut = [name for path, name in made.items() if _cut_short(Path(path))]
+        made = {path: name for path, name in made.items() if name not in cut}
         with disk_errors(Path(folder)):
             for path, name in made.items():
                 (Path(folder) / name).parent.mkdir(parents=True, exist_ok=True)
@@ -207,7 +210,7 @@ def tool_stage(
     found = [each for library in android for each in page_size_findings(library)]
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10
     missing = sorted(set(makes.values()) - set(made.values()))
-    return {"exit_code": code, "missing": missing, "peak_mb": peak, "findings": _plain(found)}
+    return {"exit_code": code, "missing": missing, "cut": cut, "peak_mb": peak, "findings": _plain(found)}
 
 
 @contextmanager
@@ -225,6 +228,14 @@ def fresh(room: Path) -> Iterator[None]:
 def _filled(path: Path) -> bool:
     # Behind a link stands a file of somebody else, whose mode is not ours to set.
     return path.is_file() and not path.is_symlink() and path.stat().st_size > 0
+
+
+def _cut_short(path: Path) -> bool:
+    """Whether a DLC, which is a zip, lacks the list of contents at its end."""
+    if path.suffix != ".dlc":
+        return False
+    with path.open("rb") as file:
+        return file.read(4) == b"PK\x03\x04" and not zipfile.is_zipfile(file)
 
 
 def inspect_stage(*, binary: str, context_model: str) -> Json:

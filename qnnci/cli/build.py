@@ -29,7 +29,7 @@ def build(
     jobs: int | None,
     keep_going: bool,
     cache: Path | None,
-    until: Literal["prepare"] | None,
+    until: Literal["prepare", "convert"] | None,
     report: bool,
     **flags: Any,
 ) -> None:

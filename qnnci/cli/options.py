@@ -11,7 +11,7 @@ import click
 PRECISIONS = ("fp16", "w8a8", "w8a16", "w4a16")
 ROUTES = ("ort", "model-lib", "dlc")
 FAIL_ON = ("error", "warning", "never")
-UNTIL = ("prepare",)
+UNTIL = ("prepare", "convert")
 
 Command = Callable[..., Any]
 Decorator = Callable[[Command], Command]

@@ -18,7 +18,7 @@ from qnnci.plan import Target, plan
 from qnnci.project import Project
 from qnnci.report import github
 from qnnci.report.problems import clean
-from qnnci.report.terminal import console, progress, show_findings, show_results
+from qnnci.report.terminal import Heard, console, progress, show_findings, show_results
 
 
 def run(
@@ -41,7 +41,8 @@ def run(
     options = Options(cache or default_cache(), jobs or os.cpu_count() or 1, keep_going, until)
     live = sys.stderr.isatty() and not github.on_github() and not os.environ.get("CI")
     with progress(0 if until else _steps(file.project, targets), live=live) as listen:
-        built = build(file, targets, options, listen)
+        heard = Heard(listen)
+        built = build(file, targets, options, heard)
     out = console()
     if built.manifest.entries:
         show_results(built.manifest, out)
@@ -49,10 +50,11 @@ def run(
     for told in dict.fromkeys(map(str, built.errors)):  # one cause may stop many targets
         click.echo(f"error: {clean(told)}", err=True)
     verdict = "passed" if built.code == ExitCode.OK else "failed"
+    if heard.nothing_new:
+        out.print(f"nothing to do: all {heard.stood} stages stood")
     if until:
-        out.print(
-            f"{verdict}: prepared {', '.join(dict.fromkeys(each.graph for each in targets))}, {built.path.parent}"
-        )
+        done = "converted" if until == "convert" and file.project.route != "ort" else "prepared"
+        out.print(f"{verdict}: {done} {', '.join(dict.fromkeys(each.graph for each in targets))}, {built.path.parent}")
     else:
         good = sum(entry.passed for entry in built.manifest.entries)
         out.print(f"{verdict}: {good} of {len(targets)} binaries are good, {built.path}")

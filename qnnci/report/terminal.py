@@ -54,6 +54,24 @@ def progress(total: int, *, live: bool) -> Iterator[Callable[[Event], None]]:
         yield _print_line
 
 
+class Heard:
+    """Passes events on, and counts the stages that had nothing to do. Events come from several threads."""
+
+    def __init__(self, listen: Callable[[Event], None]) -> None:
+        self._listen, self._lock = listen, threading.Lock()
+        self.stood = self.worked = 0
+
+    def __call__(self, event: Event) -> None:
+        with self._lock:
+            self.stood += event.state == "cached"
+            self.worked += event.state in {"done", "failed"} and event.stage != "source"  # looked at in every build
+        self._listen(event)
+
+    @property
+    def nothing_new(self) -> bool:
+        return self.stood > 0 and not self.worked
+
+
 def _print_line(event: Event) -> None:
     if event.state in {"done", "failed"} and event.seconds:
         sys.stdout.write(f"{event.what}: {event.stage} {event.state} in {event.seconds:.2f} s\n")

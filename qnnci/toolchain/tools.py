@@ -44,6 +44,20 @@ USED_FLAGS: dict[str, frozenset[str]] = {
 OLD_SPELLING = {
     ("qairt-quantizer", "--enable_float_fallback"): "--float_fallback",
 }
+# The converters' other spellings of these.
+_ALIASES = {
+    "qnn-onnx-converter": frozenset({
+        "-i", "-o", "-l", "--out_name", "--act_bw", "--weight_bw", "--bias_bw", "--float_bw", "--use_native_dtype",
+    }),
+    "qairt-converter": frozenset({"-i", "-o", "-l", "-q", "--out_tensor_name"}),
+}  # fmt: skip
+CONVERTERS = {"model-lib": "qnn-onnx-converter", "dlc": "qairt-converter"}  # by route
+
+
+def own_flag(tool: str, word: str) -> bool:
+    """Whether an argument, in full or cut short as argparse takes it, is a flag of a converter that we set."""
+    flag, used = word.partition("=")[0], USED_FLAGS[tool] | _ALIASES[tool]
+    return flag in used or (len(flag) > len("--") and flag[:2] == "--" and any(each.startswith(flag) for each in used))
 
 
 @dataclass(frozen=True, slots=True)

@@ -202,7 +202,7 @@ def test_from_a_fork_at_a_commit(acted: Acted) -> None:
     assert acted.outputs("fork")["manifest"] == "model/build/manifest.json"
 
 
-VERBS = ("setup", "plan", "check", "prepare", "compile", "inspect", "verify", "manifest", "judge", "bundle")
+VERBS = ("setup", "plan", "check", "prepare", "convert", "compile", "inspect", "verify", "manifest", "judge", "bundle")
 BUNDLED = ("SM8550", "SM8750", "SM8650")
 
 

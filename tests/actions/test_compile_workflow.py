@@ -204,7 +204,7 @@ def test_what_three_chips_have_in_common_is_one_annotation(ran: Ran) -> None:
 
 
 def test_a_graph_that_cannot_be_prepared_is_told_and_stops_no_other(ran: Ran) -> None:
-    assert ran.outcome("Strict", "Prepare gone", "prepare") == "failure"
+    assert ran.outcome("Strict", "Prepare gone", "convert") == "failure"
     (error,) = [event["raw"] for event in ran.commands("Strict", "Prepare gone", "error")]
     assert "gone.onnx" in error
     (lost,) = [

@@ -30,7 +30,7 @@ CALL = WORKFLOW[True]["workflow_call"]  # `on` is true in YAML 1.1
 
 def test_every_verb_has_its_action() -> None:
     wanted = {"setup", "plan", "prepare", "check", "compile", "inspect", "verify", "gate", "manifest", "bundle"}
-    wanted |= {"setup-qairt"}
+    wanted |= {"setup-qairt", "convert"}
     assert set(VERBS) == wanted
 
 
@@ -165,7 +165,7 @@ def test_outputs_are_those_of_a_step(name: str) -> None:
 def test_the_workflow_uses_the_actions_as_they_are() -> None:
     steps = [step for job in WORKFLOW["jobs"].values() for step in job["steps"]]
     used = [(step["uses"].removeprefix("./.qnnci/actions/"), step) for step in steps if "/.qnnci/" in step["uses"]]
-    assert [name for name, _ in used] == ["plan", "prepare", "compile", "gate"]
+    assert [name for name, _ in used] == ["plan", "convert", "compile", "gate"]
     for name, step in used:
         assert set(step["with"]) <= set(VERBS[name]["inputs"])
         assert set(re.findall(r"steps\.(\w+)\.outputs\.", str(step))) == set()
