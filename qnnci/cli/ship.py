@@ -16,6 +16,7 @@ FAMILIES = (
     "whisper", "moonshine",
 )  # fmt: skip
 ARCHIVES = ("tar.bz2", "tar.zst", "zip")
+PLATFORMS = ("android", "linux-aarch64", "windows-arm64")
 
 
 @click.command()
@@ -47,4 +48,60 @@ def bundle(
     ctx.exit(command.run(where, config, settings, output, include_failed=include_failed, as_json=as_json))
 
 
-VERBS = (bundle,)
+@click.command("runtime-libs")
+@option(
+    "--for",
+    "where",
+    env="MANIFEST",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="The manifest of the binaries, or a folder that builds wrote.",
+)
+@option("--platform", env="PLATFORM", required=True, type=click.Choice(PLATFORMS), help="Where the binaries will run.")
+@option(
+    "--from",
+    "source",
+    env="FROM",
+    help="sdk, pypi, pypi==VERSION, maven, an https address, or the path of an SDK, a wheel or an AAR "
+    "(default what fits the platform).",
+)
+@option("--layout", env="LAYOUT", type=click.Choice(("flat", "jniLibs")), help="Of the files (default flat).")
+@option(
+    "--archive",
+    env="ARCHIVE",
+    type=click.Choice((*ARCHIVES, "folder")),
+    help="Form of what is written (default tar.bz2, of layout jniLibs a folder).",
+)
+@option("--prepare", env="PREPARE", is_flag=True, help="Put in what compiles graphs on the device: 90 MB more.")
+@option("--license", "licence", env="LICENSE", type=click.Path(path_type=Path), help="The vendor's, if none is there.")
+@option("--maven", env="MAVEN", help="Address of a Maven repository (default Maven Central).")
+@option("-o", "--output", env="OUTPUT", type=click.Path(path_type=Path), help="Folder (default runtime-libs).")
+@click.option("--json", "as_json", is_flag=True, help="What was written and findings as JSON.")
+@click.pass_context
+def runtime_libs(
+    ctx: click.Context,
+    /,
+    *,
+    where: Path,
+    platform: str,
+    source: str | None,
+    layout: str | None,
+    archive: str | None,
+    prepare: bool,
+    licence: Path | None,
+    maven: str | None,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    """Collect the QAIRT libraries that binaries need on a device: those of their version, for their chips alone."""
+    from qnnci.commands import runtime_libs as command
+
+    ctx.exit(
+        command.run(
+            where, platform, source, layout, output,
+            archive=archive, prepare=prepare, licence=licence, maven=maven, as_json=as_json,
+        )
+    )  # fmt: skip
+
+
+VERBS = (bundle, runtime_libs)

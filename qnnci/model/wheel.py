@@ -9,6 +9,7 @@ import sys
 import tempfile
 import zipfile
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,8 +43,10 @@ def parse(text: str) -> Member:
     raise UsageError(f"pypi://{text[:200]} names {missing}", hint=FORM)
 
 
-def download(member: Member, path: Path) -> None:
+def download(member: Member, path: Path, *, target: Sequence[str] = ()) -> None:
     """Let pip download the wheel to `path`, by the user's own pip configuration, without its dependencies.
+
+    `target` are pip's options for another platform or Python than this one.
 
     Raises:
         UsageError: there is no such wheel for this Python and machine.
@@ -56,7 +59,7 @@ def download(member: Member, path: Path) -> None:
         options = ("--no-deps", "--only-binary=:all:", "--no-input", "--progress-bar=off", f"--dest={folder}")
         pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "download")
         # Without PYTHONSAFEPATH, a pip.py in the user's folder would be run.
-        done = process.run((*pip, *options, member.requirement), timeout=TIMEOUT, env={"PYTHONSAFEPATH": "1"})
+        done = process.run((*pip, *options, *target, member.requirement), timeout=TIMEOUT, env={"PYTHONSAFEPATH": "1"})
         wheels = sorted(Path(folder).glob("*.whl"))
         if done.code or len(wheels) != 1:
             raise _failure(member, done.output)
