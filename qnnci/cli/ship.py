@@ -65,6 +65,7 @@ def bundle(
     help="sdk, pypi, pypi==VERSION, maven, an https address, or the path of an SDK, a wheel or an AAR "
     "(default what fits the platform).",
 )
+@names("--soc", "socs", env="SOCS", help="Of the manifest's chips, those that are meant (default all). Repeatable.")
 @option("--layout", env="LAYOUT", type=click.Choice(("flat", "jniLibs")), help="Of the files (default flat).")
 @option(
     "--archive",
@@ -85,6 +86,7 @@ def runtime_libs(
     where: Path,
     platform: str,
     source: str | None,
+    socs: tuple[str, ...],
     layout: str | None,
     archive: str | None,
     prepare: bool,
@@ -98,7 +100,7 @@ def runtime_libs(
 
     ctx.exit(
         command.run(
-            where, platform, source, layout, output,
+            where, platform, source, socs, layout, output,
             archive=archive, prepare=prepare, licence=licence, maven=maven, as_json=as_json,
         )
     )  # fmt: skip

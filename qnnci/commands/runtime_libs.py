@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ def run(
     where: Path,
     platform: str,
     source: str | None,
+    socs: Sequence[str],
     layout: str | None,
     output: Path | None,
     *,
@@ -52,7 +53,7 @@ def run(
     manifest = shards.join(shards.find([where]), folder)
     request = Request(
         PLATFORMS[platform],
-        need(manifest),
+        need(manifest, socs),
         source or "",
         manifest.tools,
         maven or "",

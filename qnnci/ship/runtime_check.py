@@ -10,7 +10,7 @@ from pathlib import Path
 
 from qnnci.findings import Finding
 from qnnci.rules import finding
-from qnnci.ship.runtime_set import DSP_SYSTEM, Need, Platform, Role, Wanted, parted
+from qnnci.ship.runtime_set import DSP_SYSTEM, Need, Platform, Role, Wanted, few, parted
 from qnnci.ship.runtime_shelf import Shelf
 from qnnci.toolchain import elf, pe
 
@@ -75,18 +75,21 @@ def findings(platform: Platform, libraries: Sequence[Library], shelf: Shelf, nee
 
 
 def missing(platform: Platform, libraries: Iterable[Wanted], shelf: Shelf, needed: Need) -> list[Finding]:
-    """A finding for each library that is not there, with each chip that needs it."""
-    have = ", ".join(f"V{arch}" for arch in shelf.arches(platform)) or "no dsp arch at all"
-    found = []
+    """A finding for each chip whose libraries are not there, and one for those that every chip needs."""
+    have = ", ".join(f"v{arch}" for arch in shelf.arches(platform)) or "no dsp arch at all"
+    lacking: dict[int, list[str]] = {}
     for each in shelf.lacks(libraries):
-        message = f"{shelf.where} has no {each.name}" + (f"; it is for {have}" if each.arch else "")
-        hint = (
-            f"an SDK has lib/hexagon-v{each.arch} where it knows this arch: `--from` the folder of an SDK "
-            f"{needed.version}; or build without these chips"
-            if each.arch
-            else f"name another source with `--from`, or check that it is for {platform.name}"
-        )
-        chips = needed.socs[each.arch] if each.arch else ("",)
+        lacking.setdefault(each.arch, []).append(each.name)
+    found = []
+    for arch, names in lacking.items():
+        message = f"{shelf.where} has no {' and no '.join(names)}"
+        hint = f"name another source with `--from`, or check that it is for {platform.name}"
+        if arch:
+            message += f"; it is for {have}"
+            hint = (
+                f"an SDK {needed.version} that knows v{arch} has them: `--from` its folder; or `--soc` for other chips"
+            )
+        chips = needed.socs[arch] if arch else ("",)
         found += [finding("runtime-missing", message, hint=hint, soc=soc) for soc in chips]
     return found
 
@@ -125,26 +128,25 @@ def _version(libraries: Sequence[Library], shelf: Shelf, needed: Need) -> list[F
         return [_other(shelf.where, claim[0], needed)]
     if not claim and not builds:
         return [finding("runtime-version", f"nothing in {shelf.where} says of which QAIRT it is")]
-    found = [
-        _other(each.name, each.builds[-1], needed)
-        for each in libraries
-        if each.builds and needed.version not in {build.rpartition(".")[0] for build in each.builds}
-    ]
-    if found:
-        return found
+    others: dict[str, list[str]] = {}
+    for each in libraries:
+        if each.builds and needed.version not in {build.rpartition(".")[0] for build in each.builds}:
+            others.setdefault(each.builds[-1], []).append(each.name)
+    if others:
+        return [_other(few(names), build, needed) for build, names in others.items()]
     single = {each.builds[0]: each.name for each in libraries if len(each.builds) == 1}
     if len(single) > 1:
         told = ", ".join(f"{name} of {build}" for build, name in sorted(single.items()))
         return [finding("runtime-version", f"the libraries are of different builds: {told}")]
-    others = [each for each in needed.builds if single and not _same_build(each, next(iter(single)))]
-    if others:
-        message = f"the libraries are of build {next(iter(single))}, the binaries of {', '.join(others)}"
+    apart = [each for each in needed.builds if single and not _same_build(each, next(iter(single)))]
+    if apart:
+        message = f"the libraries are of build {next(iter(single))}, the binaries of {', '.join(apart)}"
         return [finding("runtime-build", message)]
     return []
 
 
 def _other(name: str, version: str, needed: Need) -> Finding:
-    return finding("runtime-version", f"{name} is of QAIRT {version}, the binaries are of {needed.version}")
+    return finding("runtime-version", f"not of the binaries' QAIRT {needed.version}, but of {version}: {name}")
 
 
 def _same_build(one: str, other: str) -> bool:

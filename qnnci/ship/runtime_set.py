@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -99,32 +99,36 @@ class Need:
     socs: Mapping[int, tuple[str, ...]]
 
 
-def need(manifest: Manifest) -> Need:
-    """What the binaries that passed want.
+def need(manifest: Manifest, socs: Sequence[str] = ()) -> Need:
+    """What the binaries that passed want; where chips are named, those for these alone.
 
     Raises:
-        UsageError: none passed, one is for a chip or QAIRT that is none, or they are of several versions of QAIRT.
+        UsageError: none passed, or none for a chip that was named; one is for a chip or of a QAIRT that is none; they
+            are of several versions of QAIRT.
 
     """
-    passed = [entry for entry in manifest.entries if entry.passed]
+    chosen = {find_soc(name).name for name in socs}
+    passed = [entry for entry in manifest.entries if entry.passed and (not chosen or entry.soc in chosen)]
+    if lacking := sorted(chosen - {entry.soc for entry in passed}):
+        raise UsageError(f"no binary for {', '.join(lacking)} in the manifest passed", hint="see the build's findings")
     if not passed:
         raise UsageError("no binary in the manifest passed, so none needs libraries", hint="see the build's findings")
     versions: dict[str, list[str]] = {}
-    socs: dict[int, dict[str, None]] = {}
+    chips: dict[int, dict[str, None]] = {}
     for entry in passed:
         parts = parted(entry.qairt)
         if parts is None:
             raise UsageError(f"{entry.graph} for {entry.soc} is of QAIRT {entry.qairt[:80]!r}, which is no version")
         versions.setdefault(parts[0], []).append(f"{entry.graph} for {entry.soc}")
-        socs.setdefault(find_soc(entry.soc).arch, {})[entry.soc] = None
+        chips.setdefault(find_soc(entry.soc).arch, {})[entry.soc] = None
     if len(versions) > 1:
-        told = "; ".join(f"{version}: {_few(names)}" for version, names in sorted(versions.items()))
+        told = "; ".join(f"{version}: {few(names)}" for version, names in sorted(versions.items()))
         raise UsageError(
             f"the binaries are of several versions of QAIRT, and one app loads one: {told}",
             hint="compile all of them with one version, or name a manifest of one",
         )
     builds = tuple(dict.fromkeys(entry.qairt.removeprefix("v") for entry in passed))
-    return Need(next(iter(versions)), builds, {arch: tuple(names) for arch, names in sorted(socs.items())})
+    return Need(next(iter(versions)), builds, {arch: tuple(names) for arch, names in sorted(chips.items())})
 
 
 def parted(text: str) -> tuple[str, str] | None:
@@ -145,6 +149,7 @@ def wanted(platform: Platform, needed: Need, *, prepare: bool) -> tuple[Wanted, 
     return tuple(made)
 
 
-def _few(names: list[str]) -> str:
+def few(names: Sequence[str]) -> str:
+    """The first three names, and how many more there are."""
     more = len(names) - 3
     return ", ".join(names[:3]) + (f" and {more} more" if more > 0 else "")

@@ -202,7 +202,20 @@ def test_from_a_fork_at_a_commit(acted: Acted) -> None:
     assert acted.outputs("fork")["manifest"] == "model/build/manifest.json"
 
 
-VERBS = ("setup", "plan", "check", "prepare", "convert", "compile", "inspect", "verify", "manifest", "judge", "bundle")
+VERBS = (
+    "setup",
+    "plan",
+    "check",
+    "prepare",
+    "convert",
+    "compile",
+    "inspect",
+    "verify",
+    "manifest",
+    "judge",
+    "bundle",
+    "libraries",
+)
 BUNDLED = ("SM8550", "SM8750", "SM8650")
 
 
@@ -228,6 +241,14 @@ def test_what_the_actions_of_one_verb_say(acted: Acted) -> None:
     archives = json.loads(acted.outputs("bundle")["archives"])
     assert [(each["soc"], each["graphs"]) for each in archives] == [(soc, ["tiny"]) for soc in BUNDLED]
     assert [each["path"] for each in archives] == [f"joined/bundles/tiny-{soc}.zip" for soc in BUNDLED]
+
+
+def test_the_libraries_of_the_binaries(acted: Acted) -> None:
+    said = acted.outputs("libraries")
+    assert (said["archive"], said["sha256"], said["version"]) == ("", "", "2.51.0.260929")
+    assert said["directory"] == "joined/runtime-libs/qnn-libs-2.51.0.260929"
+    assert acted.outcome("libraries-fail") == "failure"
+    assert acted.outputs("libraries-fail")["result"] == "fail"
 
 
 def test_actions_of_one_verb_fail_where_they_must(acted: Acted) -> None:

@@ -30,13 +30,13 @@ CALL = WORKFLOW[True]["workflow_call"]  # `on` is true in YAML 1.1
 
 def test_every_verb_has_its_action() -> None:
     wanted = {"setup", "plan", "prepare", "check", "compile", "inspect", "verify", "gate", "manifest", "bundle"}
-    wanted |= {"setup-qairt", "convert"}
+    wanted |= {"runtime-libs", "setup-qairt", "convert"}
     assert set(VERBS) == wanted
 
 
 def command(step: dict[str, Any]) -> click.Command | None:
     """The verb that a step runs."""
-    words = re.fullmatch(r'exec "\$QNNCI" ([a-z ]+) 2>&1', step.get("run", ""))
+    words = re.fullmatch(r'exec "\$QNNCI" ([a-z -]+) 2>&1', step.get("run", ""))
     if words is None:
         return None
     found: click.Command = cli
@@ -85,6 +85,7 @@ def test_one_name_means_one_thing() -> None:
     """An input that several actions have is described alike, but for those whose place gives them another sense."""
     differ = {("check", "model"), ("gate", "fail-on"), ("gate", "output"), ("manifest", "output")}
     differ |= {("bundle", "config"), ("bundle", "manifest"), ("bundle", "output")}
+    differ |= {("runtime-libs", name) for name in ("manifest", "socs", "layout", "archive", "output")}
     differ |= {("setup", "cache")}
     said: dict[str, tuple[str, Any]] = {}
     for name, action in ACTIONS.items():

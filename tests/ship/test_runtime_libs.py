@@ -158,7 +158,12 @@ def changed(folder: Path, name: str, content: bytes) -> Path:
 @pytest.mark.parametrize(
     ("name", "content", "rule", "says"),
     [
-        ("libQnnHtp.so", runtime.host("2.40.0.251030114326"), "runtime-version", "libQnnHtp.so is of QAIRT 2.40.0.25"),
+        (
+            "libQnnHtp.so",
+            runtime.host("2.40.0.251030114326"),
+            "runtime-version",
+            "not of the binaries' QAIRT 2.49.0, but of 2.40.0.251030114326: libQnnHtp.so",
+        ),
         ("libQnnHtp.so", runtime.host("2.49.0.260802000000"), "runtime-version", "of different builds"),
         ("libQnnHtp.so", runtime.host(machine=elf.X86_64), "runtime-machine", "is for x86-64, android needs it for AA"),
         ("libQnnHtpV73Skel.so", runtime.host(), "runtime-machine", "is for AArch64, android needs it for Hexagon"),
@@ -206,11 +211,20 @@ def test_a_missing_arch_names_chips_and_what_there_is(tmp_path: Path) -> None:
     manifest = write_manifest(tmp_path, entry("g", "SM8550"), entry("g", "SM8650"), entry("h", "SM8850"))
     code, said = run(manifest, "--from", runtime.sdk(tmp_path))
     assert (code, rules(said)) == (1, ["runtime-missing"])
-    assert {(each["soc"], each["message"].split(" has no ")[1]) for each in said["findings"]} == {
-        (soc, f"libQnnHtpV{arch}{kind}.so; it is for V73, V79")
-        for soc, arch in (("SM8650", 75), ("SM8850", 81))
-        for kind in ("Stub", "Skel")
-    }
+    assert [each["soc"] for each in said["findings"]] == ["SM8650", "SM8850"]
+    for found, arch in zip(said["findings"], (75, 81), strict=True):
+        lacking = f"has no libQnnHtpV{arch}Stub.so and no libQnnHtpV{arch}Skel.so"
+        assert found["message"] == f"QAIRT SDK 2.49.0.260801 {lacking}; it is for v73, v79"
+    assert "libQnnHtpV73Skel.so" in run(manifest, "--from", tmp_path / "qairt", "--soc", "SM8550P")[1]["files"]
+    with pytest.raises(UsageError, match="no binary for SM8750 in the manifest"):
+        run(manifest, "--from", tmp_path / "qairt", "--soc", "SM8550, SM8750")
+
+
+def test_an_sdk_without_the_platform(tmp_path: Path) -> None:
+    code, said = run(one_chip(tmp_path), "--from", runtime.sdk(tmp_path), platform="linux-aarch64")
+    assert (code, rules(said)) == (1, ["runtime-missing"])
+    assert said["findings"][0]["message"].endswith("has no libQnnHtp.so and no libQnnSystem.so")
+    assert said["findings"][1]["message"].endswith("has no libQnnHtpV73Stub.so; it is for no dsp arch at all")
 
 
 @pytest.mark.parametrize("kind", ["sdk", "aar", "whl"])
@@ -299,6 +313,7 @@ def test_maven_whose_libraries_are_of_another_version(tmp_path: Path, site: Site
     repository(site, runtime.aar())
     code, said = run(one_chip(tmp_path, qairt="v2.49.40.260801123456"), "--from", "maven", "--maven", site.root)
     assert (code, rules(said)) == (1, ["runtime-release", "runtime-version"])
+    assert ": libQnnHtp.so, libQnnHtpV73Stub.so, libQnnHtpV73Skel.so" in said["findings"][1]["message"]
 
 
 @pytest.mark.parametrize("kind", ["sha256", "sha1", "md5"])
@@ -411,6 +426,6 @@ def test_the_real_wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     code, said = run(write_manifest(tmp_path, entry("a", "SM8750", qairt=real)), platform="windows-arm64")
     assert (code, rules(said)) == (1, ["runtime-missing"])
-    assert "it is for V68, V73, V81" in said["findings"][0]["message"]
+    assert "it is for v68, v73, v81" in said["findings"][0]["message"]
     with pytest.raises(UsageError, match=r"has QAIRT 2\.51\.0, the binaries are of 2\.49\.0"):
         run(one_chip(tmp_path), "--from", "pypi==2.7.0", platform="windows-arm64")

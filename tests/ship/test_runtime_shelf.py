@@ -114,8 +114,9 @@ def test_links_and_doubles_are_refused(tmp_path: Path) -> None:
         archive.writestr(link, "/etc/passwd")
     with pytest.raises(UsageError, match="is no plain file"):
         runtime_shelf.of_zip(path, "q")
-    with pytest.warns(UserWarning, match="Duplicate name"), zipfile.ZipFile(path, "w") as archive:
-        for _ in range(2):
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("jni/arm64-v8a/libQnnHtp.so", b"x")
+        with pytest.warns(UserWarning, match="Duplicate name"):
             archive.writestr("jni/arm64-v8a/libQnnHtp.so", b"x")
     with pytest.raises(UsageError, match="is there twice"):
         runtime_shelf.of_zip(path, "q")

@@ -27,8 +27,8 @@ def entry(graph: str, soc: str, *, qairt: str = f"v{BUILD}", passed: bool = True
         graph=graph, soc=chip.name, soc_id=chip.id, dsp_arch=chip.dsp_arch, precision="fp16", passed=passed,
         binary=f"{graph}-{soc}.bin", sha256="0" * 64, bytes=1, context_model="", graph_name=graph, route="ort",
         qairt=qairt, optimization=3, vtcm_bytes=None, spill_fill_bytes=None, const_bytes=None, op_data_bytes=None,
-        io_bytes=None, inputs=(), outputs=(), source="g.onnx", source_sha256="0" * 64, license="MIT", parity=None, compile_seconds=1.0,
-        compile_peak_mb=None, built_at="2026-01-01T00:00:00Z", built_by="test",
+        io_bytes=None, inputs=(), outputs=(), source="g.onnx", source_sha256="0" * 64, license="MIT", parity=None,
+        compile_seconds=1.0, compile_peak_mb=None, built_at="2026-01-01T00:00:00Z", built_by="test",
     )  # fmt: skip
 
 
