@@ -20,6 +20,7 @@ from qnnci.cli.main import cli
 from qnnci.commands.project import schema_text
 from qnnci.project import Project
 from qnnci.report.chips import _HEADER, _row
+from qnnci.ship.runtime_fetch import packages
 from qnnci.ship.sherpa_contract import CONTRACTS
 from qnnci.soc import all_socs, htp_socs
 from qnnci.toolchain.htp_config import GRAPH_KEYS
@@ -165,6 +166,11 @@ def sdk_zips() -> str:
     return _table(("version", "bytes", "sha256", "measured by"), rows)
 
 
+def onnxruntime_qnn() -> str:
+    rows = ((each.version, each.qairt, ", ".join(each.wheels)) for each in packages())
+    return _table(("onnxruntime-qnn", "QAIRT", "wheels with its libraries"), rows)
+
+
 BLOCKS: dict[str, Callable[[], str]] = {
     "exit-codes": exit_codes,
     "rules": all_rules,
@@ -179,6 +185,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "sdks": sdk_zips,
     "sherpa-families": sherpa_families,
     "htp-keys": htp_keys,
+    "onnxruntime-qnn": onnxruntime_qnn,
 }
 
 

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator
 from importlib.resources import files as resources
 from pathlib import Path
+from typing import NamedTuple
 
 from qnnci import files
 from qnnci.errors import MachineError, QnnciError, UsageError
@@ -27,10 +28,21 @@ _DIGESTS = ("sha256", "sha1", "md5")
 _NOTE_BYTES = 1 << 16
 
 
-def package_versions(qairt: str) -> tuple[str, ...]:
-    """The versions of onnxruntime-qnn to ask for, newest first; what a wheel then says of itself is what counts."""
+class Package(NamedTuple):
+    """A release of onnxruntime-qnn: the build of QAIRT in it, and the platforms that it has wheels for.
+
+    Measured on the wheels. It only says what to ask for: what a wheel then says of itself is what counts.
+    """
+
+    version: str
+    qairt: str
+    wheels: tuple[str, ...]
+
+
+def packages() -> list[Package]:
+    """Every release that is known, oldest first."""
     lines = (resources("qnnci") / "data" / "onnxruntime_qnn.csv").read_text(encoding="utf-8").splitlines()
-    return tuple(row["version"] for row in reversed(list(csv.DictReader(lines))) if row["qairt"] == qairt)
+    return [Package(row["version"], row["qairt"], tuple(row["wheels"].split())) for row in csv.DictReader(lines)]
 
 
 def from_pypi(version: str, platform: str, cache: Path, say: Say) -> Path:

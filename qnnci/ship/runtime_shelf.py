@@ -22,7 +22,7 @@ _CHUNK = 1 << 20
 _PACKAGE, _JNI = "onnxruntime_qnn/", "jni/arm64-v8a/"
 _INFO = f"{_PACKAGE}build_and_package_info.py"
 _INFO_BYTES = 1 << 16
-_AAR_LICENCE = re.compile(r"(?:.*/)?[\w-]*licen[cs]e[\w-]*(?:\.(?:pdf|txt|md))?", re.IGNORECASE)
+_AAR_LICENCE = re.compile(r"(?:.*/)?(?:qualcomm[_-]?)?licen[cs]e(?:\.(?:pdf|txt|md))?", re.IGNORECASE)
 _UNREADABLE = (*BROKEN, ValueError, OSError)
 
 
@@ -102,7 +102,7 @@ def of_zip(path: Path, where: str, claim: str = "") -> Shelf:
             where=where,
             hint="give an SDK's folder, a wheel of onnxruntime-qnn for the platform, or the AAR of qnn-runtime",
         )
-    # The text comes before a PDF's neighbours of the same name: one licence, the vendor's own form first.
+    # The vendor's own is a PDF wherever it is known; a text beside it may be of something else inside.
     licences = sorted((name for name in names if _AAR_LICENCE.fullmatch(name)), key=lambda name: name[-4:] != ".pdf")
     return Shelf(where, claim, files, names[licences[0]] if licences else None)
 

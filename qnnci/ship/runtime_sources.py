@@ -86,7 +86,8 @@ def _pypi(request: Request) -> Shelf:
     if not platform.wheel:
         raise UsageError(f"there is no wheel for {platform.name}", hint="`--from sdk` or `--from maven`")
     asked = request.source.partition("==")[2]
-    known = fetch.package_versions(needed.version)
+    fitting = (each for each in fetch.packages() if each.qairt.startswith(f"{needed.version}."))
+    known = [each.version for each in fitting if platform.name in each.wheels]
     told = re.fullmatch(r"[0-9][\w.]*", request.tools.get(fetch.PACKAGE, ""))
     version = asked or next(iter(known), "") or (told[0] if told else "")
     if not version:

@@ -14,6 +14,7 @@ from support import runtime
 
 from qnnci.errors import UsageError
 from qnnci.ship import runtime_check, runtime_shelf
+from qnnci.ship.runtime_fetch import packages
 from qnnci.ship.runtime_set import PLATFORMS, parted
 from qnnci.toolchain import elf, pe
 
@@ -140,6 +141,14 @@ def test_versions() -> None:
     assert parted("2.40.0.251030-standin") == ("2.40.0", "251030")
     assert parted("2.40.0") == ("2.40.0", "")
     assert parted("2.40") is parted("") is parted("v2.40.0 x") is None
+
+
+def test_the_table_of_packages() -> None:
+    known = packages()
+    assert "2.51.0.260929181845" in {each.qairt for each in known}
+    for each in known:
+        assert parted(each.qairt)
+        assert set(each.wheels) <= {name for name, platform in PLATFORMS.items() if platform.wheel}
 
 
 def test_the_command_line_knows_the_platforms() -> None:
