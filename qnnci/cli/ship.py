@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from qnnci.cli.options import names, option
+from qnnci.cli.options import Lines, joined, names, option
 
 # As `qnnci.project` has them, which takes too long to import here.
 LAYOUTS = ("plain", "onnxruntime", "sherpa-onnx")
@@ -106,4 +106,35 @@ def runtime_libs(
     )  # fmt: skip
 
 
-VERBS = (bundle, runtime_libs)
+@click.group()
+def publish() -> None:
+    """Bring what was built to where people find it."""
+
+
+@publish.command("release")
+@click.argument("files", nargs=-1, type=Lines(), envvar="QNNCI_INPUT_FILES", callback=joined)
+@option("--tag", env="TAG", required=True, help="Of the release; a new one is put on `--target`.")
+@option("--repo", env="REPO", default="", help="owner/name (default GITHUB_REPOSITORY).")
+@option("--manifest", env="MANIFEST", type=click.Path(path_type=Path), help="Of the build: it must have passed.")
+@names("--license", "licences", env="LICENSE", help="Of the model, by SPDX id (default the manifest's). Repeatable.")
+@option("--allowed-because", env="ALLOWED_BECAUSE", default="", help="Why you may, where no licence says so.")
+@option("--name", env="NAME", default="", help="Title of the release (default the tag).")
+@option("--notes", env="NOTES", type=click.Path(path_type=Path), help="File with its text (default a summary).")
+@option("--target", env="TARGET", default="", help="Branch or commit of a new tag (default the default branch).")
+@option("--prerelease", env="PRERELEASE", is_flag=True, help="Mark it as not ready for everybody.")
+@option("--draft", env="DRAFT", is_flag=True, help="Leave it a draft, for a person to publish.")
+@option("--update", env="UPDATE", is_flag=True, help="Change a release that is published already.")
+@option("--api-url", env="API_URL", default="", help="Of GitHub Enterprise (default GITHUB_API_URL).")
+@option("-j", "--jobs", env="JOBS", default=4, type=click.IntRange(1, 32), help="Uploads at once (default 4).")
+@click.pass_context
+def publish_release(ctx: click.Context, /, *, files: tuple[str, ...], **asked: Any) -> None:
+    """Publish files as a GitHub release: draft, upload all, publish. Run again, it goes on where it stopped.
+
+    Without FILES, the binaries of the manifest. The token is read from GITHUB_TOKEN.
+    """
+    from qnnci.commands import publish as command
+
+    ctx.exit(command.release(files, command.Asked(**asked)))
+
+
+VERBS = (bundle, publish, runtime_libs)

@@ -1,0 +1,170 @@
+"""The verb publish: what a build made, to a GitHub release."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from qnnci import shards
+from qnnci.errors import ExitCode, UsageError
+from qnnci.files import write_text
+from qnnci.findings import Finding, worst
+from qnnci.manifest import Manifest, devices, save
+from qnnci.report import github
+from qnnci.report.problems import clean
+from qnnci.report.summary import capped, summary
+from qnnci.report.terminal import console, show_findings
+from qnnci.rules import finding
+from qnnci.ship import github_release
+from qnnci.ship.assets import MANIFEST, SUMS, Asset, assets, find, spread, sums
+from qnnci.ship.github_api import Api
+from qnnci.ship.licences import judge
+
+API = "https://api.github.com"
+_NOTES = 100_000  # bytes of a release's text; GitHub takes 125,000 characters
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What was asked for on the command line; texts are empty where nothing was."""
+
+    tag: str
+    repo: str
+    manifest: Path | None
+    licences: tuple[str, ...]
+    allowed_because: str
+    name: str
+    notes: Path | None
+    target: str
+    prerelease: bool
+    draft: bool
+    update: bool
+    api_url: str
+    jobs: int
+
+
+def release(patterns: Sequence[str], asked: Asked) -> ExitCode:
+    """Judge, then draft, fill and publish; of more files than a release takes, the rest goes to further ones.
+
+    Raises:
+        UsageError: no token or repository, no such file, or a release that must not be changed.
+        MachineError: GitHub or the network fails for too long.
+
+    """
+    repo, token = _repo(asked.repo), _token()
+    manifest, folder = _manifest(asked.manifest)
+    chosen = find(patterns, Path()) if patterns else _of(manifest, folder)
+    files = assets(path for path in chosen if path.name not in {SUMS, MANIFEST})
+    found = _judged(manifest, files, asked)
+    show_findings(found, console())
+    if worst(found) == "error":
+        if github.on_github():
+            github.report_findings(found, passed=False)
+        return ExitCode.GATE
+    notes = _notes(manifest, asked)
+    api = Api(asked.api_url or os.environ.get("GITHUB_API_URL") or API, repo, token)
+    made = []
+    with tempfile.TemporaryDirectory(prefix="qnnci-release-") as room:
+        for number, (tag, part) in enumerate(spread(files, asked.tag).items()):
+            if number:
+                click.echo(f"a release takes {len(part)} files no more: these go to {tag}")
+            beside = Path(room) / str(number)
+            whole = [*part, *_written(beside, part, manifest if manifest and not number else None)]
+            settings = github_release.Settings(
+                tag, asked.name or tag, notes, asked.target, asked.prerelease, asked.draft, asked.update
+            )
+            made.append(github_release.publish(api, settings, whole, jobs=asked.jobs, say=_say))
+    if github.on_github():
+        more = {
+            "url": made[0].url,
+            "id": str(made[0].id),
+            "tags": json.dumps([each.tag for each in made]),
+            "assets": json.dumps([{"name": each.name, "sha256": each.sha256, "bytes": each.bytes} for each in files]),
+        }
+        github.report_findings(found, passed=True, more=more)
+    return ExitCode.OK
+
+
+def _say(text: str) -> None:
+    click.echo(clean(text))
+
+
+def _repo(given: str) -> str:
+    repo = given or os.environ.get("GITHUB_REPOSITORY", "")
+    if not re.fullmatch(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+", repo) or ".." in repo:
+        hint = "`--repo owner/name`; in a workflow GITHUB_REPOSITORY names it"
+        raise UsageError(f"not a repository: {repo[:100]!r}" if repo else "which repository?", hint=hint)
+    return repo
+
+
+def _token() -> str:
+    token = os.environ.get("GITHUB_TOKEN") or os.environ.get("GH_TOKEN") or ""
+    if not token.strip():
+        hint = "set GITHUB_TOKEN; in a workflow: `env: {GITHUB_TOKEN: ${{ github.token }}}`"
+        raise UsageError("publishing needs a token", hint=hint)
+    if not token.isascii() or not token.isprintable() or " " in token:
+        raise UsageError("the token in GITHUB_TOKEN is none: it has characters that no token has", hint="set it again")
+    return token
+
+
+def _manifest(where: Path | None) -> tuple[Manifest | None, Path]:
+    if where is None:
+        return None, Path()
+    folder = where if where.is_dir() else where.parent
+    return shards.join(shards.find([where]), folder), folder
+
+
+def _of(manifest: Manifest | None, folder: Path) -> list[Path]:
+    """Where no files are named: the binaries of the manifest, with what stands beside each."""
+    if manifest is None:
+        raise UsageError("nothing to publish was named", hint="name files, or `--manifest build/manifest.json`")
+    paths = []
+    for entry in manifest.entries:
+        binary = folder / entry.binary
+        beside = [folder / entry.context_model, binary.with_suffix(".json")]
+        paths += [binary, *(path for path in beside if path.is_file())]
+    return paths
+
+
+def _judged(manifest: Manifest | None, files: Sequence[Asset], asked: Asked) -> list[Finding]:
+    found = []
+    if manifest and not manifest.passed:
+        found.append(finding("not-passed", f"the build of {manifest.name} did not pass"))
+    licences = asked.licences or ((manifest.license,) if manifest else (None,))
+    return [*found, *judge(licences, files, asked.allowed_because)]
+
+
+def _notes(manifest: Manifest | None, asked: Asked) -> str:
+    if asked.notes:
+        try:
+            return asked.notes.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"cannot read the notes: {error}", where=str(asked.notes)) from error
+    text = summary(manifest) if manifest else ""
+    reason = f"\nPublished because: {asked.allowed_because}\n" if asked.allowed_because else ""
+    return capped(text, _NOTES) + reason
+
+
+def _written(room: Path, part: Sequence[Asset], manifest: Manifest | None) -> list[Asset]:
+    """The manifest, with the paths that files have in the release, and the sums of everything."""
+    room.mkdir()
+    made: list[Asset] = []
+    if manifest:
+        names = {each.sha256: each.name for each in part}
+        entries = tuple(
+            entry.model_copy(update={"binary": names[entry.sha256], "context_model": Path(entry.context_model).name})
+            if entry.sha256 in names
+            else entry
+            for entry in manifest.entries
+        )
+        save(room / MANIFEST, manifest.model_copy(update={"entries": entries, "devices": devices(entries)}))
+        made += assets([room / MANIFEST])
+    write_text(room / SUMS, sums([*part, *made]))
+    return [*made, *assets([room / SUMS])]
