@@ -131,14 +131,33 @@ def action_outputs() -> str:
     return _table(("output", "what it is"), rows)
 
 
-def workflow_inputs() -> str:
-    workflow = yaml.safe_load((ROOT / ".github/workflows/compile.yml").read_text(encoding="utf-8"))
-    inputs = workflow[True]["workflow_call"]["inputs"]  # `on` is true in YAML 1.1
+def _called(name: str) -> dict[str, Any]:
+    """Inputs of a reusable workflow."""
+    workflow = yaml.safe_load((ROOT / ".github/workflows" / name).read_text(encoding="utf-8"))
+    inputs: dict[str, Any] = workflow[True]["workflow_call"]["inputs"]  # `on` is true in YAML 1.1
+    return inputs
+
+
+def _inputs_table(inputs: dict[str, Any]) -> str:
     rows = (
-        (_code(name), each["description"], _code(each["default"]) if each["default"] else "")
+        (
+            f"**{_code(name)}**" if each.get("required") else _code(name),
+            each["description"],
+            "" if each.get("default", "") == "" else _code(str(each["default"]).lower()),
+        )
         for name, each in inputs.items()
     )
     return _table(("input", "what it is", "default"), rows)
+
+
+def workflow_inputs() -> str:
+    return _inputs_table(_called("compile.yml"))
+
+
+def release_inputs() -> str:
+    """What release.yml takes beyond compile.yml."""
+    own = {name: each for name, each in _called("release.yml").items() if name not in _called("compile.yml")}
+    return _inputs_table(own)
 
 
 def actions() -> str:
@@ -181,6 +200,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "action-inputs": action_inputs,
     "action-outputs": action_outputs,
     "workflow-inputs": workflow_inputs,
+    "release-inputs": release_inputs,
     "actions": actions,
     "sdks": sdk_zips,
     "sherpa-families": sherpa_families,

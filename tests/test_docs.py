@@ -32,7 +32,10 @@ OURS = {
         f"org/qnn-compile/{path.parent.relative_to(ROOT)}@v1": about(str(path.relative_to(ROOT)))
         for path in ROOT.glob("actions/*/action.yml")
     },
-    "org/qnn-compile/.github/workflows/compile.yml@v1": about(".github/workflows/compile.yml")[True]["workflow_call"],
+    **{
+        f"org/qnn-compile/.github/workflows/{name}@v1": about(f".github/workflows/{name}")[True]["workflow_call"]
+        for name in ("compile.yml", "release.yml")
+    },
 }
 
 

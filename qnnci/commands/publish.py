@@ -142,12 +142,12 @@ def _judged(manifest: Manifest | None, files: Sequence[Asset], asked: Asked) -> 
 
 
 def _notes(manifest: Manifest | None, asked: Asked) -> str:
+    text = summary(manifest) if manifest else ""
     if asked.notes:
         try:
-            return asked.notes.read_text(encoding="utf-8")
+            text = asked.notes.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(f"cannot read the notes: {error}", where=str(asked.notes)) from error
-    text = summary(manifest) if manifest else ""
     reason = f"\nPublished because: {asked.allowed_because}\n" if asked.allowed_because else ""
     return capped(text, _NOTES) + reason
 

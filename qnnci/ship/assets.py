@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,6 +37,10 @@ class Remote:
     whole: bool
 
     def is_same(self, asset: Asset) -> bool:
+        return self.arrived(asset) and self.sha256 == asset.sha256
+
+    def arrived(self, asset: Asset) -> bool:
+        """Of what was sent by us just now: older GitHub Enterprise tells no digest."""
         return self.whole and self.bytes == asset.bytes and self.sha256 in ("", asset.sha256)
 
 
@@ -52,14 +56,17 @@ class Work:
         return not self.delete and not self.upload
 
 
-def work(wanted: Sequence[Asset], there: Sequence[Remote]) -> Work:
-    """What makes a release have exactly these files: half ones, others and strangers go."""
+def work(wanted: Sequence[Asset], there: Sequence[Remote], sent: Collection[str] = ()) -> Work:
+    """What makes a release have exactly these files: half ones, others and strangers go.
+
+    `sent` are names of what was uploaded just now, which is believed to be right where no digest is told.
+    """
     by_name = {each.name: each for each in wanted}
     kept: set[str] = set()
     delete = []
     for each in there:
         asset = by_name.get(each.name)
-        if asset and each.name not in kept and each.is_same(asset):
+        if asset and each.name not in kept and (each.is_same(asset) or (each.name in sent and each.arrived(asset))):
             kept.add(each.name)
         else:
             delete.append(each.id)
@@ -132,8 +139,10 @@ def sums(every: Sequence[Asset]) -> str:
     return "".join(f"{each.sha256}  {each.name}\n" for each in sorted(every, key=lambda each: each.name))
 
 
-def remote(data: Mapping[str, object]) -> Remote | None:
+def remote(data: object) -> Remote | None:
     """An asset as GitHub tells of it; None where that makes no sense."""
+    if not isinstance(data, Mapping):
+        return None
     number, name, size = data.get("id"), data.get("name"), data.get("size")
     digest = data.get("digest")
     if not isinstance(number, int) or not isinstance(name, str) or not isinstance(size, int):

@@ -9,8 +9,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import requests
+from requests.auth import AuthBase
 
 from qnnci.errors import MachineError, QnnciError, UsageError
 from qnnci.http import BACKOFF, LONGEST_WAIT, TIMEOUT, TRIES, check_url, public, session
@@ -19,6 +21,7 @@ PER_PAGE = 100
 _MOST_PAGES = 100
 _FAILS = range(500, 600)
 _LIMITED = (403, 429)
+MINUTE = 60.0  # seconds; what GitHub asks to wait at least at a limit that names no time
 
 
 class Conflict(Exception):
@@ -27,6 +30,17 @@ class Conflict(Exception):
 
 class NotFound(Exception):
     """HTTP 404."""
+
+
+class _Bearer(AuthBase):
+    """The token as requests' own kind of login: as a plain header, an entry in ~/.netrc would take its place."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+
+    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        request.headers["Authorization"] = f"Bearer {self._token}"
+        return request
 
 
 class Broken(Exception):
@@ -135,11 +149,19 @@ class Api:
             hint="run it again: what was uploaded is kept",
         )
 
+    def _is_own(self, url: str) -> bool:
+        """Whether an address is of this GitHub: its API's host, or the one of its uploads beside it."""
+        own, host = urlsplit(self.base).netloc, urlsplit(url).netloc
+        return host in {own, f"uploads.{own.removeprefix('api.')}"}
+
     def _root(self) -> str:
         return f"{self.base.rstrip('/')}/repos/{self.repo}"
 
     def _send(self, method: str, url: str, query: Any, data: Any, headers: Mapping[str, str]) -> requests.Response:
         check_url(url)
+        if not self._is_own(url):
+            message = f"GitHub's answer names {public(url)}, which is not of {public(self.base)}: the token stays here"
+            raise MachineError(message, hint="is the API's address right? `--api-url`")
         return self.http.request(
             method,
             url,
@@ -149,8 +171,8 @@ class Api:
                 **headers,
                 "Accept": "application/vnd.github+json",
                 "X-GitHub-Api-Version": "2022-11-28",
-                "Authorization": f"Bearer {self.token}",
             },
+            auth=_Bearer(self.token),
             timeout=TIMEOUT,
             allow_redirects=method == "GET",
         )
@@ -194,7 +216,8 @@ def _asked_to_wait(answer: requests.Response) -> float:
         return min(float(asked), LONGEST_WAIT) or BACKOFF
     if headers.get("X-RateLimit-Remaining") == "0" and headers.get("X-RateLimit-Reset", "").isdecimal():
         return min(max(float(headers["X-RateLimit-Reset"]) - time.time(), BACKOFF), LONGEST_WAIT)
-    return BACKOFF if answer.status_code == requests.codes.too_many_requests else 0.0
+    limited = answer.status_code == requests.codes.too_many_requests or "rate limit" in _said(answer).lower()
+    return min(MINUTE, LONGEST_WAIT) if limited else 0.0
 
 
 def _said(answer: requests.Response) -> str:

@@ -57,16 +57,18 @@ def publish(api: Api, settings: Settings, files: Sequence[Asset], *, jobs: int, 
 def _publish(api: Api, settings: Settings, files: Sequence[Asset], jobs: int, say: Say) -> Release:
     release = find(api, settings.tag)
     if release and not release.draft:
-        lacking = work(files, there(api, release))
+        found, strangers = _known(files, there(api, release))
+        if strangers:
+            say(f"left as they are, being not of this build: {', '.join(strangers)}")
+        lacking = work(files, found)
         if lacking.nothing:
             say(f"{settings.tag} is published already, with these very files")
             return release
         if release.immutable:
             raise UsageError(f"{settings.tag} is published and immutable", hint="publish under another tag")
         if not settings.update:
-            told = f"{len(lacking.upload)} files are missing or others, {len(lacking.delete)} are not of this build"
-            hint = "publish under another tag, or say `--update` to change it"
-            raise UsageError(f"{settings.tag} is published, and {told}", hint=hint)
+            told = f"{settings.tag} is published, and {len(lacking.upload)} of its files are missing or others"
+            raise UsageError(told, hint="publish under another tag, or say `--update` to change it")
     if release is None:
         release = _drafted(api, settings)
         say(f"drafted {settings.tag}")
@@ -93,6 +95,18 @@ def there(api: Api, release: Release) -> list[Remote]:
     return [found for each in api.pages(f"releases/{release.id}/assets") if (found := remote(each))]
 
 
+def _there(api: Api, release: Release, files: Sequence[Asset]) -> list[Remote]:
+    """What may be replaced or removed: everything in a draft, in a published release only what is called as ours is."""
+    found = there(api, release)
+    return found if release.draft else _known(files, found)[0]
+
+
+def _known(files: Sequence[Asset], found: Sequence[Remote]) -> tuple[list[Remote], list[str]]:
+    """Assets whose names are of this build, and the names of others, which somebody may have added by hand."""
+    names = {each.name for each in files}
+    return [each for each in found if each.name in names], [each.name for each in found if each.name not in names]
+
+
 def _drafted(api: Api, settings: Settings) -> Release:
     body = {"tag_name": settings.tag, "name": settings.name, "body": settings.notes, "draft": True}
     body |= {"prerelease": settings.prerelease}
@@ -109,7 +123,7 @@ def _drafted(api: Api, settings: Settings) -> Release:
 
 
 def _fill(api: Api, release: Release, files: Sequence[Asset], jobs: int, say: Say) -> None:
-    lacking = work(files, there(api, release))
+    lacking = work(files, _there(api, release, files))
     kept = len(files) - len(lacking.upload)
     if kept:
         say(f"{kept} of {len(files)} files are there already")
@@ -124,7 +138,7 @@ def _fill(api: Api, release: Release, files: Sequence[Asset], jobs: int, say: Sa
             for task in tasks:
                 task.cancel()
             raise
-    left = work(files, there(api, release))
+    left = work(files, _there(api, release, files), {each.name for each in lacking.upload})
     if not left.nothing:
         names = ", ".join(each.name for each in left.upload[:3]) or "files that are not ours"
         raise MachineError(f"after uploading, {release.tag} still has not what it should: {names}", hint="run it again")
@@ -138,11 +152,11 @@ def _upload(api: Api, release: Release, asset: Asset, say: Say) -> None:
         if attempt:
             own.sleep(pause(attempt))
         try:
-            got = remote(own.upload(release.upload_url, asset.name, asset.path, asset.bytes) or {})
+            got = remote(own.upload(release.upload_url, asset.name, asset.path, asset.bytes))
         except (Broken, Conflict) as error:
             told = str(error)
             got = next((each for each in there(own, release) if each.name == asset.name), None)
-        if got and got.is_same(asset):
+        if got and got.arrived(asset):
             say(f"uploaded {asset.name}")
             return
         if got:

@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from tests.ship.release_server import TOKEN, serving
+
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
 LOCAL = ROOT / "tests/actions/local"
@@ -94,21 +96,23 @@ def run_act(work: Path) -> str:
     write_model(repository / "model")
     for command in (["init", "-q"], ["add", "-A"], ["-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qm", "t"]):
         subprocess.run(["git", *command], cwd=repository, check=True)
-    done = subprocess.run(
-        [
-            BIN / "act", "workflow_dispatch", "--json", "--directory", repository,
-            "-W", "tests/actions/workflow.yml", "-P", "ubuntu-24.04=-self-hosted",
-            "--env", f"TEST_PYTHON={sys.executable}",
-            "--local-repository", f"a-fork/of-it@0123456789abcdef0123456789abcdef01234567={repository}",
-            *stand_ins(), "--env", f"TEST_CACHES={work}",
-        ],
-        env=environment(work),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=300,
-        check=False,
-    )  # fmt: skip
+    with serving() as github:
+        done = subprocess.run(
+            [
+                BIN / "act", "workflow_dispatch", "--json", "--directory", repository,
+                "-W", "tests/actions/workflow.yml", "-P", "ubuntu-24.04=-self-hosted",
+                "--env", f"TEST_PYTHON={sys.executable}",
+                "--env", f"TEST_GITHUB={github.root}", "--env", f"TEST_TOKEN={TOKEN}",
+                "--local-repository", f"a-fork/of-it@0123456789abcdef0123456789abcdef01234567={repository}",
+                *stand_ins(), "--env", f"TEST_CACHES={work}",
+            ],
+            env=environment(work),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=300,
+            check=False,
+        )  # fmt: skip
     return f"{done.returncode}\n{done.stdout}"
 
 
@@ -215,6 +219,7 @@ VERBS = (
     "judge",
     "bundle",
     "libraries",
+    "publish",
 )
 BUNDLED = ("SM8550", "SM8750", "SM8650")
 
@@ -249,6 +254,17 @@ def test_the_libraries_of_the_binaries(acted: Acted) -> None:
     assert said["directory"] == "joined/runtime-libs/qnn-libs-2.51.0.260929"
     assert acted.outcome("libraries-fail") == "failure"
     assert acted.outputs("libraries-fail")["result"] == "fail"
+
+
+def test_a_release_of_the_bundles(acted: Acted) -> None:
+    said = acted.outputs("publish")
+    assert said["url"] == "https://github.com/org/model/releases/tag/v1"
+    assert json.loads(said["tags"]) == ["v1"]
+    assert {each["name"] for each in json.loads(said["assets"])} == {f"tiny-{soc}.zip" for soc in BUNDLED}
+    assert acted.outcome("publish-fails") == "failure"
+    assert acted.outputs("publish-fails")["result"] == "fail"
+    assert "there is no file x'" in acted.log("publish-fails")
+    assert TOKEN not in acted.log("publish")
 
 
 def test_actions_of_one_verb_fail_where_they_must(acted: Acted) -> None:

@@ -7,8 +7,10 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -73,31 +75,35 @@ class Ran:
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    return once(tmp_path_factory, "compile-workflow", run_act)
+
+
+def once(factory: pytest.TempPathFactory, name: str, run: Callable[[Path], str]) -> Ran:
     """One run for all tests, and for all of pytest-xdist's workers."""
-    shared = tmp_path_factory.getbasetemp()
+    shared = factory.getbasetemp()
     shared = shared.parent if "PYTEST_XDIST_WORKER" in os.environ else shared
-    folder = shared / "compile-workflow"
-    with (shared / "compile-workflow.lock").open("w") as lock:
+    folder = shared / name
+    with (shared / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "log").exists():
             folder.mkdir()
-            (folder / "log").write_text(run_act(folder))
+            (folder / "log").write_text(run(folder))
     return Ran(folder)
 
 
-def run_act(work: Path) -> str:
+def run_act(work: Path, calls: str = "caller.yml", *more: str) -> str:
+    """Run a workflow of tests/actions in a model repository: the exit code on the first line, then the log."""
     ours, caller = work / "ours", work / "caller"
     copy_project(ours)
     write_model(caller)
+    (caller / "LICENSE").write_text("MIT\n")
     (caller / "qnn.yaml").write_text(PROJECT)
     (caller / "strict.yaml").write_text(STRICT)
     # The caller names the workflow of its own repository: act knows no other place for one without the network.
-    for path, text in {
-        "caller.yml": (ROOT / "tests/actions/caller.yml").read_text(),
-        "compile.yml": WORKFLOW.read_text(),
-    }.items():
-        (caller / ".github/workflows").mkdir(parents=True, exist_ok=True)
-        (caller / ".github/workflows" / path).write_text(text)
+    workflows = caller / ".github/workflows"
+    workflows.mkdir(parents=True)
+    for path in (ROOT / "tests/actions" / calls, WORKFLOW, WORKFLOW.with_name("release.yml")):
+        shutil.copy(path, workflows)
     for command in (["init", "-q"], ["add", "-A"], ["-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qm", "t"]):
         subprocess.run(["git", *command], cwd=caller, check=True)
     (work / "artifacts").mkdir()
@@ -110,7 +116,7 @@ def run_act(work: Path) -> str:
     done = subprocess.run(
         [
             BIN / "act", "workflow_dispatch", "--json", "--directory", caller, "--no-skip-checkout",
-            "-W", ".github/workflows/caller.yml", "-P", "ubuntu-24.04=-self-hosted", *stand_ins(),
+            "-W", f".github/workflows/{calls}", "-P", "ubuntu-24.04=-self-hosted", *stand_ins(), *more,
             *(part for name, value in env.items() for part in ("--env", f"{name}={value}")),
         ],
         env=environment(work),

@@ -30,7 +30,7 @@ CALL = WORKFLOW[True]["workflow_call"]  # `on` is true in YAML 1.1
 
 def test_every_verb_has_its_action() -> None:
     wanted = {"setup", "plan", "prepare", "check", "compile", "inspect", "verify", "gate", "manifest", "bundle"}
-    wanted |= {"runtime-libs", "setup-qairt", "convert"}
+    wanted |= {"runtime-libs", "setup-qairt", "convert", "publish-release"}
     assert set(VERBS) == wanted
 
 
@@ -86,7 +86,7 @@ def test_one_name_means_one_thing() -> None:
     differ = {("check", "model"), ("gate", "fail-on"), ("gate", "output"), ("manifest", "output")}
     differ |= {("bundle", "config"), ("bundle", "manifest"), ("bundle", "output")}
     differ |= {("runtime-libs", name) for name in ("manifest", "socs", "layout", "archive", "output")}
-    differ |= {("setup", "cache")}
+    differ |= {("publish-release", name) for name in ("manifest", "name", "license")} | {("setup", "cache")}
     said: dict[str, tuple[str, Any]] = {}
     for name, action in ACTIONS.items():
         for each, about in action["inputs"].items():

@@ -48,6 +48,7 @@ class Hub:
         self.asked: list[tuple[str, str]] = []
         self.next: list[tuple[int, dict[str, str], bytes]] = []  # answers that come before any other
         self.root = ""
+        self.uploads_at = ""  # another host than the API's, where it is to name one
         self.ids = iter(range(1, 1 << 30))
         self.digests = True
         self.slow = threading.Event()
@@ -206,7 +207,7 @@ class _Handler(BaseHTTPRequestHandler):
         return items[(page - 1) * size : page * size]
 
     def _release(self, of: Release) -> dict[str, Any]:
-        upload = f"{self.hub.root}/uploads/repos/{REPO}/releases/{of.id}/assets{{?name,label}}"
+        upload = f"{self.hub.uploads_at or self.hub.root}/uploads/repos/{REPO}/releases/{of.id}/assets{{?name,label}}"
         page = f"https://github.com/{REPO}/releases/tag/{of.tag}"
         told = {"id": of.id, "tag_name": of.tag, "draft": of.draft, "immutable": of.immutable and not of.draft}
         return {**told, "html_url": page, "upload_url": upload}

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+import requests
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from release_server import REPO, TOKEN, Hub, serving
@@ -20,7 +21,7 @@ from test_shards import entry, manifest
 from qnnci.errors import MachineError, UsageError
 from qnnci.manifest import load, save
 from qnnci.ship.assets import Asset, Remote, assets, find, remote, spread, work
-from qnnci.ship.github_api import Api
+from qnnci.ship.github_api import Api, Broken
 from qnnci.ship.github_release import Settings, publish
 from qnnci.ship.licences import judge
 
@@ -95,6 +96,26 @@ def test_a_published_release_is_changed_only_by_wish(hub, files):
     assert release(hub, files, "*.bin", "--update").code == 0
     bodies = {each.name: each.body for each in hub.only("v1").assets}
     assert bodies["model-0.bin"] == b"another"
+
+
+def test_what_people_added_by_hand_stays(hub, files):
+    assert release(hub, files, "*.bin").code == 0
+    hub.put(hub.only("v1"), "by-hand.pdf", b"of a person")
+    (files / "model-0.bin").write_bytes(b"another")
+    ended = release(hub, files, "*.bin", "--update")
+    assert (ended.code, "left as they are, being not of this build: by-hand.pdf" in ended.said) == (0, True), ended.said
+    assert "by-hand.pdf" in hub.names("v1")
+    assert release(hub, files, "*.bin").code == 0
+
+
+def test_where_no_digest_is_told_an_earlier_file_is_not_believed(hub, files):
+    """GitHub Enterprise before 3.18 tells none: the same size is not the same file."""
+    hub.digests = False
+    made = hub.release("v1", draft=True)
+    hub.put(made, "model-0.bin", (files / "model-0.bin").read_bytes()[::-1].replace(b"\0", b"\1"))
+    assert release(hub, files, "*.bin").code == 0
+    bodies = {each.name: each.body for each in hub.only("v1").assets}
+    assert bodies["model-0.bin"] == (files / "model-0.bin").read_bytes()
 
 
 def test_an_immutable_release_is_never_touched(hub, files):
@@ -181,13 +202,16 @@ def test_a_server_that_never_works_is_a_machines_error(hub, files):
 def test_a_rate_limit_is_waited_for(hub, files):
     waits: list[float] = []
     soon = str(int(time.time()) + 30)
+    secondary = b'{"message": "You have exceeded a secondary rate limit"}'
     hub.next = [
         (403, {"Retry-After": "7"}, b"{}"),
         (429, {}, b"{}"),
         (403, {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": soon}, b"{}"),
+        (403, {}, secondary),
     ]
     publish(Api(hub.root, REPO, TOKEN, sleep=waits.append), ABOUT, wanted(files), jobs=1, say=lambda _: None)
     assert 7 in waits
+    assert waits.count(60) == 2
     assert any(25 < each < 31 for each in waits)
 
 
@@ -239,6 +263,40 @@ def test_the_token_is_in_no_output_and_no_repr(hub, files):
         assert ended.code == 5
         assert TOKEN not in ended.said
     assert TOKEN not in repr(api(hub))
+
+
+def test_a_netrc_does_not_take_the_tokens_place(hub, files):
+    (files / ".netrc").write_text("default login someone password else\n")
+    ended = release(hub, files, "*.bin", HOME=str(files), NETRC=str(files / ".netrc"))
+    assert ended.code == 0, ended.said
+
+
+@pytest.mark.parametrize("host", ["http://127.0.0.2:9", "https://uploads.example.com"])
+def test_the_token_goes_to_no_host_but_githubs(hub, files, host):
+    hub.uploads_at = host
+    ended = release(hub, files, "*.bin")
+    assert (ended.code, "the token stays here" in ended.said) == (5, True), ended.said
+
+
+@pytest.mark.parametrize(
+    ("base", "url"),
+    [
+        ("https://api.github.com", "https://uploads.github.com/repos/o/r/releases/1/assets"),
+        ("https://api.acme.ghe.com", "https://uploads.acme.ghe.com/repos/o/r/releases/1/assets"),
+        ("https://git.acme.com/api/v3", "https://git.acme.com/api/uploads/repos/o/r/releases/1/assets"),
+    ],
+)
+def test_github_enterprise_has_its_own_hosts(base, url):
+    sent = []
+
+    class Http:
+        def request(self, method, url, **_):
+            sent.append((method, url))
+            raise requests.ConnectionError
+
+    with pytest.raises(Broken):
+        Api(base, REPO, TOKEN, http=Http()).upload(url, "a", Path(__file__), 1)
+    assert sent == [("POST", url)]
 
 
 @pytest.mark.parametrize(
@@ -336,8 +394,11 @@ def test_no_licence_no_release(hub, files):
     ended = release(hub, files, "*.bin", licence="unheard-of")
     assert (ended.code, "licence-unknown" in ended.said) == (1, True)
     assert hub.asked == []
-    ended = release(hub, files, "*.bin", "--allowed-because", "it is ours", licence="unheard-of")
+    (files / "notes.md").write_text("New.")
+    because = ("--notes", "notes.md", "--allowed-because", "it is ours")
+    ended = release(hub, files, "*.bin", *because, licence="unheard-of")
     assert ended.code == 0
+    assert hub.only("v1").about["body"].startswith("New.")
     assert "it is ours" in hub.only("v1").about["body"]
 
 
