@@ -24,7 +24,7 @@ LAYERS = (
     ("gates", "budget", "manifest_check"),
     ("model", "toolchain", "context"),
 )
-HEAVY = {"onnx", "onnxruntime", "onnxsim", "numpy", "pydantic", "rich", "requests", "huggingface_hub", "yaml"}
+HEAVY = {"onnx", "onnxruntime", "onnxsim", "numpy", "pydantic", "rich", "requests", "huggingface_hub", "yaml", "jiwer"}
 
 
 def name_of(path: Path) -> str:

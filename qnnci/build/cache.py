@@ -43,7 +43,7 @@ def _digest(data: dict[str, Any]) -> str:
 def tool_versions() -> dict[str, str]:
     """Versions of what takes part in a build, without importing any of it."""
     found = {}
-    for name in ("qnnci", "onnx", "onnxruntime", "onnxruntime-qnn", "onnxsim", "numpy"):
+    for name in ("qnnci", "onnx", "onnxruntime", "onnxruntime-qnn", "onnxsim", "numpy", "jiwer"):
         try:
             found[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
