@@ -20,6 +20,7 @@ LAYERS = (
     ("cli",),
     ("commands",),
     ("report",),
+    ("runtime",),
     ("build", "ship"),
     ("gates", "budget", "manifest_check"),
     ("model", "toolchain", "context"),

@@ -111,7 +111,7 @@ def _told(path: Path, problem: str) -> Iterator[None]:
 
 
 def _rows(arrays: Arrays, specs: Sequence[Spec], where: Path) -> list[Arrays]:
-    columns = {spec.name: _column(_pick(arrays, spec, where), spec, where) for spec in specs}
+    columns = {spec.name: _column(pick(arrays, spec.name, where), spec, where) for spec in specs}
     rows = {name: len(column) for name, column in columns.items()}
     if len(set(rows.values())) > 1:
         told = ", ".join(f"{name} has {count}" for name, count in rows.items())
@@ -119,15 +119,21 @@ def _rows(arrays: Arrays, specs: Sequence[Spec], where: Path) -> list[Arrays]:
     return [{name: column[row] for name, column in columns.items()} for row in range(next(iter(rows.values()), 0))]
 
 
-def _pick(arrays: Arrays, spec: Spec, where: Path) -> NDArray[Any]:
-    by_name = {plain(name): array for name, array in arrays.items()}
-    if plain(spec.name) in by_name:
-        return by_name[plain(spec.name)]
-    near = difflib.get_close_matches(spec.name, list(arrays), n=1)
+def pick(arrays: Arrays, name: str, where: Path) -> NDArray[Any]:
+    """Return the array of an input, named as it is or as a file can be.
+
+    Raises:
+        UsageError: there is none.
+
+    """
+    by_name = {plain(each): array for each, array in arrays.items()}
+    if plain(name) in by_name:
+        return by_name[plain(name)]
+    near = difflib.get_close_matches(name, list(arrays), n=1)
     raise UsageError(
-        f"no array for the input {spec.name!r}; there are {', '.join(sorted(arrays)) or 'none'}",
+        f"no array for the input {name!r}; there are {', '.join(sorted(arrays)) or 'none'}",
         where=str(where),
-        hint=f"did you mean {near[0]!r}?" if near else f"name it {plain(spec.name)}",
+        hint=f"did you mean {near[0]!r}?" if near else f"name it {plain(name)}",
     )
 
 
@@ -139,15 +145,25 @@ def _column(array: NDArray[Any], spec: Spec, where: Path) -> list[NDArray[Any]]:
     if array.shape[1:] != spec.shape:
         message = f"{spec.name} has shape {list(array.shape)}, the graph wants {list(spec.shape)}"
         raise UsageError(message, where=str(where))
-    if not np.can_cast(array.dtype, spec.dtype, "same_kind"):
-        message = f"{spec.name} is {array.dtype}, the graph wants {spec.dtype}"
+    return list(typed(array, spec.name, spec.dtype, where))
+
+
+def typed(array: NDArray[Any], name: str, dtype: np.dtype[Any], where: Path) -> NDArray[Any]:
+    """Return the array as an input has it.
+
+    Raises:
+        UsageError: it is of another kind, or holds what `dtype` cannot.
+
+    """
+    if not np.can_cast(array.dtype, dtype, "same_kind"):
+        message = f"{name} is {array.dtype}, the graph wants {dtype}"
         raise UsageError(message, where=str(where), hint="save the array with the graph's dtype")
     with np.errstate(over="ignore"):  # what is too large for float32 becomes inf, and that is told of the outputs
-        typed = array.astype(spec.dtype)
-    if np.issubdtype(spec.dtype, np.integer) and not np.array_equal(typed, array):
-        message = f"{spec.name} holds {array.max()} or {array.min()}, which {spec.dtype} does not"
+        made: NDArray[Any] = array.astype(dtype)
+    if np.issubdtype(dtype, np.integer) and not np.array_equal(made, array):
+        message = f"{name} holds {array.max()} or {array.min()}, which {dtype} does not"
         raise UsageError(message, where=str(where), hint="feed values that the graph's own dtype can hold")
-    return list(typed)
+    return made
 
 
 def _from_raw(array: NDArray[Any], spec: Spec, where: Path) -> NDArray[Any]:
