@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ def export(name: str, settings: Export, folder: Path, base: Path, cache: Path) -
     room, python = folder / f"{SCRATCH}export", settings.python or own_python()
     places = {"{output}": str(room / EXPORTED), "{reference}": str(room / ORIGINAL)}
     arguments = {
-        "argv": [_filled(word, places) for word in shlex.split(settings.run)],
+        "argv": [filled(word, places) for word in shlex.split(settings.run)],
         "base": str(base),
         "env": settings.env,
         "requirements": str(base / settings.requirements) if settings.requirements else "",
@@ -42,47 +42,56 @@ def export(name: str, settings: Export, folder: Path, base: Path, cache: Path) -
         "folder": str(folder),
         "reference": settings.writes_reference,
     }
-    read = {os.path.relpath(path, base): _digest(path, cache) for path in files_read(settings, base)}
+    further = [base / settings.requirements] if settings.requirements else []
+    read = {
+        os.path.relpath(path, base): digest(path, cache)
+        for path in sorted({*files_read(settings.run, settings.inputs, base, "export"), *further})
+    }
     key = key_of(run=settings.run, python=python, env=settings.env, read=read, requirements=settings.requirements)
     return Call(name, "export", folder, arguments, key, (EXPORTED, DATA, ORIGINAL))
 
 
-def _filled(word: str, places: dict[str, str]) -> str:
+def filled(word: str, places: dict[str, str]) -> str:
+    """A word of a command with its placeholders filled in."""
     for name, place in places.items():
         word = word.replace(name, place)
     return word
 
 
-def files_read(settings: Export, base: Path) -> list[Path]:
-    """Files whose content decides an export, as far as it is said: those in the command, `inputs`, `requirements`.
+def files_read(run: str, patterns: Sequence[str], base: Path, whose: str) -> list[Path]:
+    """Files whose content decides what a command of the project does, as far as it is said: in it, and by patterns.
 
     Raises:
-        UsageError: a pattern of `inputs` that fits no file.
+        UsageError: a pattern that fits no file.
 
     """
-    found = {path for word in shlex.split(settings.run) if (path := base / word).is_file()}
-    for pattern in settings.inputs:
-        fits = set(_fitting(base, pattern))
+    found = {path for word in shlex.split(run) if (path := base / word).is_file()}
+    for pattern in patterns:
+        fits = set(_fitting(base, pattern, whose))
         if not fits:
-            raise UsageError(
-                f"no file fits {pattern!r} of the export's `inputs`", hint=f"they are looked for in {base}"
-            )
+            raise UsageError(f"no file fits {pattern!r} of the {whose}'s inputs", hint=f"they are looked for in {base}")
         found |= fits
-    return sorted(found | ({base / settings.requirements} if settings.requirements else set()))
+    return sorted(found)
 
 
-def _fitting(base: Path, pattern: str) -> Iterator[Path]:
+def _fitting(base: Path, pattern: str, whose: str) -> Iterator[Path]:
     try:
         yield from (path for path in base.glob(pattern) if path.is_file() and "__pycache__" not in path.parts)
     except (ValueError, NotImplementedError) as error:
-        raise UsageError(f"{pattern!r} of the export's `inputs` is no pattern: {error}") from error
+        raise UsageError(f"{pattern!r} of the {whose}'s inputs is no pattern: {error}") from error
 
 
-def _digest(path: Path, cache: Path) -> str:
+def digest(path: Path, cache: Path) -> str:
+    """The sha256 of a file that a command reads.
+
+    Raises:
+        UsageError: it cannot be read.
+
+    """
     try:
         return sha256_of(path, cache)
     except OSError as error:
-        raise UsageError(f"cannot read {path}, which the export needs: {error.strerror}") from error
+        raise UsageError(f"cannot read {path}, which the project needs: {error.strerror}") from error
 
 
 def compare(name: str, graph: Graph, folder: Path, base: Path, exported: dict[str, str]) -> Call | None:
