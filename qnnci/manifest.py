@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -113,6 +113,21 @@ class FindingRecord(Record):
     line: int = 0
 
 
+class StageTime(Record):
+    """One stage: of a target, of a graph (no `soc`), or of the build (no `graph`). `began` is UTC, `seconds` wall time.
+
+    A `cached` stage was done by an earlier build or job, then and in that time.
+    """
+
+    graph: str = ""
+    soc: str = ""
+    stage: str
+    state: Literal["done", "cached", "failed"]
+    began: str
+    seconds: float
+    peak_mb: int | None = None
+
+
 class Wanted(Record):
     """A target that the build was asked for, whatever became of it."""
 
@@ -121,7 +136,10 @@ class Wanted(Record):
 
 
 class Manifest(Record):
-    """The whole build. A device that is not in `devices` runs the original on its CPU: `fallback` says so."""
+    """The whole build. A device that is not in `devices` runs the original on its CPU: `fallback` says so.
+
+    `settings` are those of the project that decided what was built and how it was judged.
+    """
 
     version: Literal[1] = 1
     name: str
@@ -133,6 +151,8 @@ class Manifest(Record):
     devices: tuple[Device, ...]
     fallback: Literal["cpu"] = "cpu"
     findings: tuple[FindingRecord, ...]
+    stages: tuple[StageTime, ...] = ()
+    settings: dict[str, Any] = {}
 
 
 def devices(entries: tuple[Entry, ...]) -> tuple[Device, ...]:

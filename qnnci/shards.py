@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from qnnci.errors import UsageError
 from qnnci.findings import Finding
-from qnnci.manifest import Entry, Manifest, Wanted, devices, load
+from qnnci.manifest import Entry, Manifest, StageTime, Wanted, devices, load
 from qnnci.rules import finding
 
 NAME = "manifest.json"
@@ -66,6 +66,8 @@ def join(shards: Sequence[Shard], folder: Path) -> Manifest:
         entries=entries,
         devices=devices(entries),
         findings=tuple(findings),
+        stages=_stages([shard.manifest for shard in shards]),
+        settings=_settings([shard.manifest for shard in shards]),
     )
 
 
@@ -86,6 +88,23 @@ def _moved(entry: Entry, old: Path, new: Path) -> Entry:
     start = os.path.relpath(old, new)
     paths = {"binary": entry.binary, "context_model": entry.context_model}
     return entry.model_copy(update={name: os.path.normpath(Path(start, path)) for name, path in paths.items() if path})
+
+
+def _stages(manifests: Iterable[Manifest]) -> tuple[StageTime, ...]:
+    """Every stage once: what one job did, others found done."""
+    best: dict[tuple[str, str, str, str], StageTime] = {}
+    for each in (stage for manifest in manifests for stage in manifest.stages):
+        key = (each.graph, each.soc, each.stage, each.began)
+        if key not in best or best[key].state == "cached":
+            best[key] = each
+    return tuple(sorted(best.values(), key=lambda each: each.began))
+
+
+def _settings(manifests: Iterable[Manifest]) -> dict[str, Any]:
+    """Those of one project: the first job's, with the graphs of all."""
+    every = [manifest.settings for manifest in manifests if manifest.settings]
+    graphs = {name: each for settings in reversed(every) for name, each in settings.get("graphs", {}).items()}
+    return {**every[0], "graphs": graphs} if every else {}
 
 
 def _tools(every: Sequence[Mapping[str, str]]) -> dict[str, str]:

@@ -26,6 +26,12 @@ def test_a_model_and_a_chip_are_enough(cnn):
     assert ended.code == 0, ended.said
     made = sorted(path.name for path in (cnn / "build").rglob("*.bin"))
     assert made == ["cnn_fp16_QCS9100_v73.bin", "cnn_fp16_SM8750_v79.bin"]
+    told = manifest.load(cnn / "build/manifest.json")
+    once = [each.stage for each in told.stages if (each.graph, each.soc) == ("cnn", "")]
+    assert once == ["source", "prepare", "check", "reference"]
+    assert [each.stage for each in told.stages if each.soc == "SM8750"] == ["compile", "inspect", "verify"]
+    assert all(each.state == "done" and each.began for each in told.stages)
+    assert told.settings["graphs"]["cnn"]["gates"]["spill_fill_bytes"] == {"max": 0, "severity": "warning"}
     assert (cnn / "build/cnn/SM8750/cnn_fp16_SM8750_v79_ctx.onnx").exists()
     assert "QnnLogging" in (cnn / "build/cnn/SM8750/logs/compile.log").read_text()
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support.command import qnnci
 
 from qnnci.errors import UsageError
-from qnnci.manifest import Entry, FindingRecord, Manifest, Wanted, devices, load, save
+from qnnci.manifest import Entry, FindingRecord, Manifest, StageTime, Wanted, devices, load, save
 from qnnci.plan import matrix, plan
 from qnnci.project import Project
 from qnnci.rules import finding
@@ -74,6 +74,22 @@ def test_findings_that_all_say_are_said_once_and_versions_of_tools_are_all_told(
     joined = join(parts, tmp_path)
     assert joined.findings == (same,)
     assert joined.tools == {"onnx": "1, 2"}
+
+
+def test_what_one_job_did_and_others_found_done_is_told_once(tmp_path):
+    did = StageTime(graph="enc", stage="prepare", state="done", began="2026-12-01T10:00:00.000+00:00", seconds=9)
+    found = did.model_copy(update={"state": "cached"})
+    own = [
+        StageTime(graph="enc", soc=soc, stage="compile", state="done", began=began, seconds=1)
+        for soc, began in (("SM8550", "2026-12-01T10:02:00.000+00:00"), ("SM8650", "2026-12-01T10:01:00.000+00:00"))
+    ]
+    parts = [
+        Shard(tmp_path / "a", manifest(stages=(found, own[0]), settings={"route": "ort", "graphs": {"enc": {}}})),
+        Shard(tmp_path / "b", manifest(stages=(did, own[1]), settings={"route": "ort", "graphs": {"dec": {}}})),
+    ]
+    joined = join(parts, tmp_path)
+    assert joined.stages == (did, own[1], own[0])
+    assert joined.settings == {"route": "ort", "graphs": {"enc": {}, "dec": {}}}
 
 
 def test_one_that_failed_fails_all(tmp_path):

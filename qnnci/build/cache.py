@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import metadata
 from importlib.resources import files
@@ -20,7 +20,7 @@ from qnnci.findings import Finding
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A finished stage. `files` maps names (relative to the stage's folder) to sha256."""
+    """A finished stage. `files` maps names (relative to the stage's folder) to sha256; `began` is UTC, as ISO 8601."""
 
     data: dict[str, Any] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
@@ -28,6 +28,7 @@ class Record:
     seconds: float = 0.0
     peak_mb: int = 0
     cached: bool = False
+    began: str = ""
 
 
 def key_of(**parts: Any) -> str:
@@ -83,6 +84,7 @@ def load(folder: Path, stage: str, key: str, *, beside: Path = Path(), files: bo
         seconds=kept["seconds"],
         peak_mb=kept["peak_mb"],
         cached=True,
+        began=kept["began"],
     )
 
 
@@ -105,11 +107,12 @@ def save(folder: Path, stage: str, key: str, record: Record) -> Record:
         "files": seen,
         "seconds": record.seconds,
         "peak_mb": record.peak_mb,
+        "began": record.began,
     }
     _remove_stale(folder, stage, set(record.files))
     write_json(_path(folder, stage), {**kept, "digest": _digest(kept)})
     digests = {name: str(each["sha256"]) for name, each in seen.items()}
-    return Record(record.data, record.findings, digests, record.seconds, record.peak_mb)
+    return replace(record, files=digests)
 
 
 def forget(folder: Path, stage: str) -> None:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from qnnci import gates
 from qnnci.build.cache import tool_versions
-from qnnci.build.provenance import entry_of
+from qnnci.build.provenance import entry_of, settings_of
 from qnnci.build.state import BuildState
 from qnnci.errors import ExitCode, QnnciError
 from qnnci.files import write_json
 from qnnci.findings import Finding
-from qnnci.manifest import Entry, FindingRecord, Manifest, Wanted, devices, save
+from qnnci.manifest import Entry, FindingRecord, Manifest, StageTime, Wanted, devices, save
 from qnnci.plan import Target
 
 MANIFEST = "manifest.json"
+REPORT = "report.html"  # made of the manifest by whoever shows it
 # Findings that say that the work itself broke, not that the model was judged.
 BROKEN = frozenset({"stage-crashed", "stage-timeout", "stage-memory", "nothing-written", "export-failed"})
 # Findings that say that something which the work needs is not there.
@@ -65,11 +67,29 @@ def finish(build: BuildState, *, whole: bool = True) -> Built:
         entries=entries,
         devices=devices(entries),
         findings=tuple(FindingRecord.model_validate(each.to_json()) for each in findings),
+        stages=tuple(_times(build)),
+        settings=settings_of(build.project, tuple(build.graphs)),
     )
     path = build.output / MANIFEST
     if whole:
         save(path, manifest)
     return Built(manifest, path, findings, tuple(build.errors))
+
+
+def _times(build: BuildState) -> Iterator[StageTime]:
+    """Each stage in the order of its beginning; of a target the chip, of what the whole build needs no graph."""
+    targets = {target.id: target for target in build.targets}
+    for ran in sorted(build.ran, key=lambda each: each.began):
+        target = None if ran.what in build.graphs else targets.get(ran.what)
+        yield StageTime(
+            graph=target.graph if target else ran.what if ran.what in build.graphs else "",
+            soc=target.soc.name if target else "",
+            stage=ran.stage,
+            state=ran.state,
+            began=ran.began,
+            seconds=round(ran.seconds, 3),
+            peak_mb=ran.peak_mb or None,
+        )
 
 
 def _entry(build: BuildState, target: Target) -> Entry | None:

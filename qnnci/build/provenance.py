@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from qnnci.build.cache import Record
+from qnnci.build.calls import inputs_of
 from qnnci.context.info import ContextInfo
 from qnnci.manifest import Entry, Figures, Parity
 from qnnci.manifest_check import said_by
@@ -52,3 +55,25 @@ def entry_of(
         built_by=compiled.data["by"],
         **{**asked, **said_by(info)},
     )
+
+
+def settings_of(project: Project, graphs: Sequence[str]) -> dict[str, Any]:
+    """The settings that decide what these graphs become and how they are judged, as `qnn.yaml` has them.
+
+    What an export is run with may be a secret, and is left out.
+    """
+    return {
+        "route": project.route,
+        "fail_on": project.fail_on,
+        "compile": project.compile.model_dump(mode="json", exclude_none=True),
+        "limits": project.limits.model_dump(mode="json", exclude_none=True),
+        "graphs": {
+            name: {
+                "inputs": inputs_of(project.graphs[name]),
+                "simplify": project.graphs[name].simplify,
+                "gates": project.gates_for(name).model_dump(mode="json", exclude_none=True),
+                "verify": project.verify_for(name).model_dump(mode="json", exclude_none=True),
+            }
+            for name in graphs
+        },
+    }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,10 +14,10 @@ from typing import Literal
 from qnnci import gates
 from qnnci.build import cache, calls, export
 from qnnci.build.calls import Call
-from qnnci.build.outcome import MANIFEST, Built, finish
+from qnnci.build.outcome import MANIFEST, REPORT, Built, finish
 from qnnci.build.routes import OrtRoute, route_of
-from qnnci.build.stage import Event, Stages, prepare
-from qnnci.build.state import BuildState
+from qnnci.build.stage import Event, Stages, now, prepare
+from qnnci.build.state import BuildState, Ran
 from qnnci.context.info import ContextInfo
 from qnnci.errors import QnnciError, UsageError, refusal
 from qnnci.files import disk_errors, remove_leftovers
@@ -75,7 +76,8 @@ def _locked(output: Path) -> Iterator[None]:
             raise UsageError(f"another build is writing to {output}", hint=hint) from error
         remove_leftovers(output)
         with disk_errors(output):  # until this build has ended, none tells of what stands here
-            (output / MANIFEST).unlink(missing_ok=True)
+            for name in (MANIFEST, REPORT):
+                (output / name).unlink(missing_ok=True)
         yield
 
 
@@ -98,7 +100,7 @@ class _Run:
         limit = Limit(limits.seconds, limits.memory_mb or machine_mb() * 9 // 10)
         # Until then no chip comes in, and no SDK.
         self.route = OrtRoute(file) if options.until == "prepare" else route_of(file, options.cache)
-        self.stages = Stages(file.base, limit, listen)
+        self.stages = Stages(file.base, limit, listen, self.state.ran)
         self.workers = [Worker() for _ in range(options.jobs)]
         self.schedule: Schedule[Worker] = Schedule(self.workers, Worker.interrupt)
 
@@ -190,7 +192,9 @@ class _Run:
 
     def _fetched(self, name: str, graph: Graph) -> Source:
         self.listen(Event(name, "source", "start"))
+        began, started = now("milliseconds"), time.monotonic()
         source = fetch(graph.source or "", sha256=graph.sha256, base=self.file.base, cache=self.options.cache)
+        self.state.ran.append(Ran(name, "source", "done", began, time.monotonic() - started))
         self.listen(Event(name, "source", "done"))
         return source
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Literal
@@ -13,6 +13,7 @@ from typing import Literal
 from qnnci.build import cache, calls
 from qnnci.build.cache import Record
 from qnnci.build.calls import Call
+from qnnci.build.state import Ran
 from qnnci.build.verdict import shell_code, tool_findings
 from qnnci.findings import Finding, worst
 from qnnci.logs.reader import read
@@ -39,11 +40,15 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """How stages are run in one build. `base` is the folder that file names in findings start from."""
+    """How stages are run in one build. `base` is the folder that file names in findings start from.
+
+    `ran` gets every stage when it ends.
+    """
 
     base: Path
     limit: Limit
     listen: Callable[[Event], None]
+    ran: list[Ran] = field(default_factory=list)
 
     def run(self, call: Call, worker: Worker, *, files: bool = True) -> Record:
         """Do one stage, or find it done. A failed one is not kept, so that the next build tries it again.
@@ -56,19 +61,23 @@ class Stages:
         """
         kept = cache.load(call.folder, call.stage, call.key, beside=call.beside, files=files)
         if kept is not None:
-            self.listen(Event(call.what, call.stage, "cached", kept.seconds))
+            self._ended(call, "cached", kept)
             return kept
+        began = now("milliseconds")
         self.listen(Event(call.what, call.stage, "start"))
         try:
-            record = self._ask(call, worker)
+            record = self._ask(call, worker, began)
         except BaseException:
-            self.listen(Event(call.what, call.stage, "failed"))
+            self._ended(call, "failed", Record(began=began))
             raise
-        state: State = "failed" if worst(record.findings) == "error" else "done"
-        self.listen(Event(call.what, call.stage, state, record.seconds))
+        self._ended(call, "failed" if worst(record.findings) == "error" else "done", record)
         return record
 
-    def _ask(self, call: Call, worker: Worker) -> Record:
+    def _ended(self, call: Call, state: Literal["done", "cached", "failed"], record: Record) -> None:
+        self.listen(Event(call.what, call.stage, state, record.seconds))
+        self.ran.append(Ran(call.what, call.stage, state, record.began, record.seconds, record.peak_mb))
+
+    def _ask(self, call: Call, worker: Worker, began: str) -> Record:
         log = call.folder / "logs" / f"{call.stage}.log"
         before = {name: _stamp(call.folder / name) for name in call.outputs}
         function = "tool" if call.tool else call.stage
@@ -77,8 +86,9 @@ class Stages:
         place = os.path.relpath(log, self.base)
         broken = broken_findings(answer, call, self.limit, _lines(log), wrote=bool(written))
         if broken:
-            return Record(findings=tuple(each.at(file=place) for each in broken), seconds=answer.seconds)
-        data = {**(answer.result or {}), "at": _now(), "by": run_url()}
+            blamed = tuple(each.at(file=place) for each in broken)
+            return Record(findings=blamed, seconds=answer.seconds, began=began)
+        data = {**(answer.result or {}), "at": now(), "by": run_url()}
         if call.tool:
             with log.open("rb") as stream:
                 report = read(stream, call.tool, shell_code(data["exit_code"]), quantized=call.quantized)
@@ -87,7 +97,8 @@ class Stages:
         said = tuple(Finding.from_json(each) for each in data.pop("findings", []))
         if call.stage == "export":  # its log alone has the rest of what the command said
             said = tuple(each.at(file=place) for each in said)
-        record = Record(data, said, written, answer.seconds, max(answer.peak_mb, data.pop("peak_mb", 0)))
+        peak_mb = max(answer.peak_mb, data.pop("peak_mb", 0))
+        record = Record(data, said, written, answer.seconds, peak_mb, began=began)
         # What went wrong in a tool, or with the machine, is tried again; what was measured of a model is kept.
         if (call.outputs and not written) or ((call.tool or call.stage in _RETRIED) and worst(said) == "error"):
             return replace(record, files={})
@@ -145,8 +156,8 @@ def run_url() -> str:
     return f"{env.get('GITHUB_SERVER_URL', '')}/{env.get('GITHUB_REPOSITORY', '')}/actions/runs/{env['GITHUB_RUN_ID']}"
 
 
-def _now() -> str:
-    return datetime.now(timezone.utc).isoformat(timespec="seconds")
+def now(timespec: str = "seconds") -> str:
+    return datetime.now(timezone.utc).isoformat(timespec=timespec)
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from qnnci.build.cache import Record
 from qnnci.build.calls import Call
@@ -15,6 +16,19 @@ from qnnci.manifest import Figures, Parity
 from qnnci.plan import Target
 from qnnci.project import Precision, Project
 from qnnci.project_file import ProjectFile
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A stage of `what`, a graph's name or a target's id: when it began (UTC, ISO 8601), how long, how much memory."""
+
+    what: str
+    stage: str
+    state: Literal["done", "cached", "failed"]
+    began: str
+    seconds: float
+    peak_mb: int = 0
+
 
 UNTIMED = 1e6  # seconds: what was not timed yet goes early, so that the rest can be packed well
 
@@ -57,7 +71,10 @@ class TargetState:
 
 
 class BuildState:
-    """All of it. `findings` are those of the build as a whole, `errors` those that ended a graph or target."""
+    """All of it. `findings` are those of the build as a whole, `errors` those that ended a graph or target.
+
+    `ran` is every stage in the order of its end; several threads append to it.
+    """
 
     def __init__(self, file: ProjectFile, targets: Sequence[Target], output: Path) -> None:
         self.file, self.output = file, output
@@ -65,6 +82,7 @@ class BuildState:
         self.graphs = {target.graph: GraphState() for target in targets}
         self.findings: list[Finding] = []
         self.errors: list[QnnciError] = []
+        self.ran: list[Ran] = []
 
     @property
     def project(self) -> Project:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -94,14 +97,14 @@ class Worker:
 
 @pytest.fixture
 def run(tmp_path):
-    events = []
+    events, ran = [], []
 
     def run(worker: Worker, *, key: str = "key", stage: str = "compile"):
-        stages = Stages(tmp_path, LIMIT, events.append)
+        stages = Stages(tmp_path, LIMIT, events.append, ran)
         call = Call("g", stage, tmp_path / "g", {"folder": str(tmp_path / "g")}, key, ("out", "more"))
         return stages.run(call, worker)
 
-    run.events = events
+    run.events, run.ran = events, ran
     return run
 
 
@@ -113,6 +116,24 @@ def test_a_finished_stage_is_not_done_again(run):
     assert list(again.files) == ["out"]
     assert [event.state for event in run.events] == ["start", "done", "cached"]
     assert run.events[1] == Event("g", "compile", "done", 2)
+
+
+def test_when_a_stage_began_is_kept_with_it(run):
+    run(Worker(Answer({}, seconds=2, peak_mb=7), out=b"1"))
+    run(Worker(Answer(death="never asked")))
+    first, again = run.ran
+    assert (first.what, first.stage, first.state, first.seconds, first.peak_mb) == ("g", "compile", "done", 2, 7)
+    assert datetime.fromisoformat(first.began).utcoffset() == timedelta()
+    assert again == replace(first, state="cached")
+
+
+@pytest.mark.parametrize("answer", [Answer(death="timeout", seconds=3), UsageError("bad input")])
+def test_a_stage_that_failed_has_its_place_in_time(run, answer):
+    with contextlib.suppress(UsageError):
+        run(Worker(answer))
+    (ran,) = run.ran
+    assert ran.state == "failed"
+    assert ran.began
 
 
 def test_another_key_is_done_again(run):
