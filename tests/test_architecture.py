@@ -21,7 +21,7 @@ LAYERS = (
     ("commands",),
     ("report",),
     ("runtime",),
-    ("build", "ship"),
+    ("build", "ship", "device"),
     ("gates", "budget", "manifest_check"),
     ("model", "toolchain", "context"),
 )

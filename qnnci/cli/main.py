@@ -10,7 +10,7 @@ import sys
 import click
 
 from qnnci import __version__
-from qnnci.cli import build, debug, file, machine, manifest, ship
+from qnnci.cli import build, debug, device, file, machine, manifest, ship
 from qnnci.errors import ExitCode, QnnciError, UsageError, refusal
 from qnnci.report.problems import clean
 
@@ -34,6 +34,7 @@ for _verb in (
     *manifest.VERBS,
     *debug.VERBS,
     *ship.VERBS,
+    *device.VERBS,
     *machine.VERBS,
 ):
     cli.add_command(_verb)
