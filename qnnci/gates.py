@@ -7,9 +7,9 @@ from typing import Literal
 
 from qnnci.context.info import ContextInfo
 from qnnci.findings import SEVERITIES, Finding, worst
-from qnnci.manifest import Figures, Parity
+from qnnci.manifest import Figures, Measured, Parity
 from qnnci.plan import Target
-from qnnci.project import Compile, FailOn, Gates, ParityGate
+from qnnci.project import Compare, Compile, FailOn, Gates, ParityGate
 from qnnci.rules import finding
 
 _MB = 1 << 20
@@ -61,17 +61,29 @@ def judge_figures(outputs: Mapping[str, Figures], gates: Sequence[ParityGate], r
             value: float | None = getattr(figures, gate.metric)
             if value is None:
                 bad.append(f"{output} is not finite")
-            elif not _within(value, gate):
+            elif not _within(value, gate.min, gate.max):
                 bad.append(f"{output} has {value:.4g}")
         if bad:
-            bound = f"at least {gate.min:g}" if gate.min is not None else f"at most {gate.max:g}"
-            message = f"{gate.metric} must be {bound}: {', '.join(bad)}"
+            message = f"{gate.metric} must be {_bound(gate.min, gate.max)}: {', '.join(bad)}"
             found.append(finding(rule, message, severity=gate.severity))
     return found
 
 
-def _within(value: float, gate: ParityGate) -> bool:
-    return value >= gate.min if gate.min is not None else gate.max is None or value <= gate.max
+def judge_metric(measured: Measured, metric: str, gate: Compare, rule: str) -> list[Finding]:
+    """A task metric against its bound."""
+    if _within(measured.value, gate.min, gate.max):
+        return []
+    over = f" over {measured.samples} samples" if measured.samples else ""
+    message = f"{metric} must be {_bound(gate.min, gate.max)}: it is {measured.value:.4g}{over}"
+    return [finding(rule, message, severity=gate.severity)]
+
+
+def _within(value: float, least: float | None, most: float | None) -> bool:
+    return value >= least if least is not None else most is None or value <= most
+
+
+def _bound(least: float | None, most: float | None) -> str:
+    return f"at least {least:g}" if least is not None else f"at most {most:g}"
 
 
 def failed(findings: Sequence[Finding], fail_on: FailOn) -> bool:

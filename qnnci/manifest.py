@@ -36,6 +36,13 @@ class Figures(Record):
     max_rel: float | None
 
 
+class Measured(Record):
+    """A task metric, and over how many samples; 0 samples where the command that computed it does not say."""
+
+    value: float
+    samples: int = 0
+
+
 class Parity(Record):
     """`runner` says what ran the binary. The emulator's figures are about numbers, never about speed."""
 
@@ -48,7 +55,8 @@ class Parity(Record):
 class Entry(Record):
     """One target: its binary, where it comes from, and what the binary itself says. Sizes in bytes.
 
-    `parity` is the binary's against the graph on the CPU, `export_parity` the graph's against the original model.
+    `parity` is the binary's against the graph on the CPU, `export_parity` the graph's against the original model, and
+    `export_metrics`, by their names, what a command of the repository measured of the graph.
     """
 
     graph: str
@@ -79,6 +87,7 @@ class Entry(Record):
     license: str | None
     parity: Parity | None
     export_parity: dict[str, Figures] | None = None
+    export_metrics: dict[str, Measured] | None = None
     compile_seconds: float
     compile_peak_mb: int | None
     built_at: str

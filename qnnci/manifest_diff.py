@@ -30,6 +30,7 @@ _EFFECTS: Mapping[str, tuple[Effect, str]] = {
     "options": ("numbers", "other options of converter or compiler"),
     "parity": ("numbers", "parity figures"),
     "export_parity": ("numbers", "parity of the export"),
+    "export_metrics": ("numbers", "metrics of the export"),
     "optimization": ("speed", "optimisation level"),
     "vtcm_bytes": ("speed", "VTCM"),
     "spill_fill_bytes": ("speed", "traffic between VTCM and DDR"),

@@ -38,6 +38,7 @@ GRAPH_NAME = r"^[A-Za-z0-9{][A-Za-z0-9_.{}-]{0,99}$"
 SHA256 = r"^[0-9a-f]{64}$"
 PYTHON = r"^3\.\d{1,2}$"
 VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
+METRIC = r"^[A-Za-z0-9][A-Za-z0-9_.@-]{0,59}$"
 
 
 class Model(BaseModel):
@@ -152,9 +153,13 @@ class ParityGate(Model):
 
     @model_validator(mode="after")
     def _bounded(self) -> ParityGate:
-        if (self.min is None) == (self.max is None):
-            raise ValueError("give `min` or `max`")
+        _one_bound(self.min, self.max)
         return self
+
+
+def _one_bound(least: float | None, most: float | None) -> None:
+    if (least is None) == (most is None):
+        raise ValueError("give `min` or `max`")
 
 
 FailSeverity = Literal["error", "warning", "notice"]
@@ -262,14 +267,26 @@ class Verify(Model):
     seed: Annotated[int, Field(ge=0, lt=1 << 32)] = Field(0, description="Of the inputs, where none are given.")
 
 
-def _command(run: str) -> str:
+def _arguments(command: str) -> str:
+    """All words of a command after the program, in one line."""
     try:
-        words = shlex.split(run)
+        return " ".join(shlex.split(command)[1:])
     except ValueError as error:
         raise ValueError(f"not a command: {error}") from error
-    if not any("{output}" in word for word in words[1:]):
+
+
+def _exporting(command: str) -> str:
+    if "{output}" not in _arguments(command):
         raise ValueError("say with `{output}` where the command is to write the .onnx file")
-    return run
+    return command
+
+
+def _comparing(command: str) -> str:
+    said = {"{model}": "where the command is to take the .onnx file", "{report}": "where it is to write its report"}
+    for place, what in said.items():
+        if place not in _arguments(command):
+            raise ValueError(f"say with `{place}` {what}")
+    return command
 
 
 def _pattern(pattern: str) -> str:
@@ -278,10 +295,30 @@ def _pattern(pattern: str) -> str:
     return pattern
 
 
+class Compare(Model):
+    """What the exported graph does, against what the original model does: a command of the repository measures it."""
+
+    command: Annotated[str, AfterValidator(_comparing)] = Field(
+        description="The command. `{model}` is the exported .onnx file, `{report}` the JSON file to write: "
+        "`{reference: […], hypothesis: […]}` or `{value: …}`."
+    )
+    metric: Annotated[str, Field(pattern=METRIC)] = Field(
+        description="`wer`, `cer` or `top1`, computed from texts or labels; or any name of a value in the report."
+    )
+    min: FiniteFloat | None = Field(None, description="Lower bound.")
+    max: FiniteFloat | None = Field(None, description="Upper bound, instead of a lower one.")
+    severity: FailSeverity = Field("error", description="How bad it is to miss it.")
+
+    @model_validator(mode="after")
+    def _bounded(self) -> Compare:
+        _one_bound(self.min, self.max)
+        return self
+
+
 class Export(Model):
     """The model repository's own export, run in a virtual environment of its own. No shell: only words and quotes."""
 
-    run: Annotated[str, AfterValidator(_command)] = Field(
+    run: Annotated[str, AfterValidator(_exporting)] = Field(
         description="The command. `{output}` is the .onnx file to write, `{reference}` the .npz with the model's own "
         "inputs and outputs, where it writes one."
     )
@@ -300,6 +337,7 @@ class Export(Model):
     reference: Annotated[str, Field(min_length=1)] | None = Field(
         None, description="A .npz in the repository, where the command does not write `{reference}` itself."
     )
+    compare: Compare | None = Field(None, description="A task metric of the exported graph, such as of its texts.")
 
     @property
     def writes_reference(self) -> bool:

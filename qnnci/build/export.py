@@ -1,4 +1,4 @@
-"""The export of a graph as stages: what decides its result, and what its reference is."""
+"""The export of a graph as stages: what decides its result, what its reference is, and what measures it."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from qnnci.toolchain.export_venv import own_python
 EXPORTED = "exported.onnx"
 DATA = "exported.onnx.data"
 ORIGINAL = "original.npz"
+MEASURED = "measured.json"
 
 
 def export(name: str, settings: Export, folder: Path, base: Path, cache: Path) -> Call:
@@ -28,27 +29,68 @@ def export(name: str, settings: Export, folder: Path, base: Path, cache: Path) -
         UsageError: a file that it names cannot be read, or a pattern fits none.
 
     """
-    folder, base = folder.absolute(), base.absolute()
-    room, python = folder / f"{SCRATCH}export", settings.python or own_python()
+    folder = folder.absolute()
+    room = folder / f"{SCRATCH}export"
     places = {"{output}": str(room / EXPORTED), "{reference}": str(room / ORIGINAL)}
     arguments = {
-        "argv": [filled(word, places) for word in shlex.split(settings.run)],
-        "base": str(base),
-        "env": settings.env,
-        "requirements": str(base / settings.requirements) if settings.requirements else "",
-        "python": python,
-        "cache": str(cache.absolute()),
+        "command": _command(settings.run, places, settings, base, cache),
         "scratch": str(room),
         "folder": str(folder),
         "reference": settings.writes_reference,
     }
-    further = [base / settings.requirements] if settings.requirements else []
-    read = {
-        os.path.relpath(path, base): digest(path, cache)
-        for path in sorted({*files_read(settings.run, settings.inputs, base, "export"), *further})
-    }
-    key = key_of(run=settings.run, python=python, env=settings.env, read=read, requirements=settings.requirements)
+    key = key_of(run=settings.run, **_decides(settings.run, settings, base, cache))
     return Call(name, "export", folder, arguments, key, (EXPORTED, DATA, ORIGINAL))
+
+
+def measure(
+    name: str, settings: Export, folder: Path, base: Path, cache: Path, exported: dict[str, str]
+) -> Call | None:
+    """Run the command that compares an exported graph by a task metric; None where there is none.
+
+    Raises:
+        UsageError: as `export` does.
+
+    """
+    if settings.compare is None:
+        return None
+    folder, command = folder.absolute(), settings.compare.command
+    room = folder / f"{SCRATCH}measure"
+    places = {"{model}": str(folder / EXPORTED), "{report}": str(room / MEASURED)}
+    arguments = {
+        "command": _command(command, places, settings, base, cache),
+        "scratch": str(room),
+        "folder": str(folder),
+        "metric": settings.compare.metric,
+    }
+    decides = _decides(command, settings, base, cache)
+    key = key_of(exported=exported, compare=command, metric=settings.compare.metric, **decides)
+    return Call(name, "measure", folder, arguments, key, (MEASURED,))
+
+
+def _command(command: str, places: dict[str, str], settings: Export, base: Path, cache: Path) -> dict[str, Any]:
+    """Return the arguments of `qnnci.toolchain.export_venv.run_command`."""
+    base = base.absolute()
+    return {
+        "argv": [filled(word, places) for word in shlex.split(command)],
+        "base": str(base),
+        "env": settings.env,
+        "requirements": str(base / settings.requirements) if settings.requirements else "",
+        "python": settings.python or own_python(),
+        "cache": str(cache.absolute()),
+    }
+
+
+def _decides(command: str, settings: Export, base: Path, cache: Path) -> dict[str, Any]:
+    """What decides a command's result beside the command itself; no value of a secret is in it."""
+    base = base.absolute()
+    further = [base / settings.requirements] if settings.requirements else []
+    read = sorted({*files_read(command, settings.inputs, base, "export"), *further})
+    return {
+        "python": settings.python or own_python(),
+        "env": settings.env,
+        "read": {os.path.relpath(path, base): digest(path, cache) for path in read},
+        "requirements": settings.requirements,
+    }
 
 
 def filled(word: str, places: dict[str, str]) -> str:

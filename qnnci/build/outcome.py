@@ -19,7 +19,9 @@ from qnnci.plan import Target
 MANIFEST = "manifest.json"
 REPORT = "report.html"  # made of the manifest by whoever shows it
 # Findings that say that the work itself broke, not that the model was judged.
-BROKEN = frozenset({"stage-crashed", "stage-timeout", "stage-memory", "nothing-written", "export-failed"})
+BROKEN = frozenset(
+    {"stage-crashed", "stage-timeout", "stage-memory", "nothing-written", "export-failed", "compare-failed"}
+)
 # Findings that say that something which the work needs is not there.
 MISSING = frozenset({"python-import", "missing-lib", "sdk-missing-library", "sdk-python", "sdk-tool", "sdk-compiler"})
 # Findings that say that the machine has not what the work needs.
@@ -107,6 +109,7 @@ def _entry(build: BuildState, target: Target) -> Entry | None:
         source_sha256=graph.source_sha256,
         parity=state.parity,
         export_parity=graph.export_parity,
+        export_metrics=graph.export_metrics,
         float_ops=graph.float_ops.get(target.precision, ()),
         passed=not (graph.broken or state.broken or gates.failed(found, build.project.fail_on)),
     )

@@ -10,7 +10,7 @@ from typing import Any
 from qnnci.build.cache import Record
 from qnnci.build.calls import inputs_of
 from qnnci.context.info import ContextInfo
-from qnnci.manifest import Entry, Figures, Parity
+from qnnci.manifest import Entry, Figures, Measured, Parity
 from qnnci.manifest_check import said_by
 from qnnci.plan import Target
 from qnnci.project import Project
@@ -27,6 +27,7 @@ def entry_of(
     source_sha256: str,
     parity: Parity | None,
     export_parity: dict[str, Figures] | None,
+    export_metrics: dict[str, Measured] | None,
     float_ops: tuple[str, ...],
     passed: bool,
 ) -> Entry:
@@ -49,6 +50,7 @@ def entry_of(
         license=project.license,
         parity=parity,
         export_parity=export_parity,
+        export_metrics=export_metrics,
         compile_seconds=round(compiled.seconds, 3),
         compile_peak_mb=compiled.peak_mb or None,
         built_at=compiled.data["at"],

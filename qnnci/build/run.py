@@ -22,7 +22,7 @@ from qnnci.context.info import ContextInfo
 from qnnci.errors import QnnciError, UsageError, refusal
 from qnnci.files import disk_errors, remove_leftovers
 from qnnci.findings import worst
-from qnnci.manifest import Figures, Parity
+from qnnci.manifest import Figures, Measured, Parity
 from qnnci.model.source import Source, fetch
 from qnnci.plan import Target
 from qnnci.project import Export, Graph, Precision
@@ -175,7 +175,9 @@ class _Run:
         self._add_once(name, wanted)
         if not self.options.until:
             self._add_targets(name, wanted)
-        self._compare(name, worker)  # a gate: it stops no compile
+        if state.exported and graph.export:  # gates: they stop no compile
+            self._compare(name, state.exported.files, worker)
+            self._measure(name, graph.export, state.exported.files, worker)
 
     def _refused(self, target: Target) -> bool:
         return worst(self.state.targets[target].findings) == "error"
@@ -208,10 +210,9 @@ class _Run:
         self.state.graphs[name].exported = made
         return Source(self.project.graphs[name].origin, folder / export.EXPORTED, made.files[export.EXPORTED])
 
-    def _compare(self, name: str, worker: Worker) -> None:
+    def _compare(self, name: str, files: dict[str, str], worker: Worker) -> None:
         """Hold an exported graph against the original model, where that left its outputs."""
         state, folder = self.state.graphs[name], self.output / name
-        files = state.exported.files if state.exported else {}
         call = export.compare(name, self.project.graphs[name], folder, self.file.base, files)
         if call is None:
             return
@@ -221,6 +222,19 @@ class _Run:
             state.export_parity = {key: Figures(**each) for key, each in compared.data["outputs"].items()}
             limits = self.project.gates_for(name).parity
             self.state.note(name, gates.judge_figures(state.export_parity, limits, "export-parity"), "gate")
+
+    def _measure(self, name: str, settings: Export, files: dict[str, str], worker: Worker) -> None:
+        """Hold an exported graph against the original model by a command of the repository."""
+        call = export.measure(name, settings, self.output / name, self.file.base, self.options.cache, files)
+        if call is None or settings.compare is None:
+            return
+        record = self.stages.run(call, worker)
+        self.state.note(name, record.findings, "measure")
+        if export.MEASURED in record.files:
+            measured = Measured(value=record.data["value"], samples=record.data["samples"])
+            metric = settings.compare.metric
+            self.state.graphs[name].export_metrics = {metric: measured}
+            self.state.note(name, gates.judge_metric(measured, metric, settings.compare, "export-metric"), "gate")
 
     def _add_targets(self, name: str, wanted: Sequence[Target]) -> None:
         state, verify = self.state.graphs[name], self.project.verify_for(name)

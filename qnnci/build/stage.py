@@ -23,7 +23,8 @@ from qnnci.rules import finding
 from qnnci.toolchain.pool import Answer, Limit, Worker
 
 # Stages whose errors are not a model's: they are looked at anew each time.
-_RETRIED = frozenset({"examine", "export"})
+_RETRIED = frozenset({"examine", "export", "measure"})
+_COMMANDS = frozenset({"export", "measure"})  # whose logs alone have the rest of what a user's command said
 
 State = Literal["start", "done", "cached", "failed"]
 
@@ -95,7 +96,7 @@ class Stages:
             told = [each.at(file=place).to_json() for each in tool_findings(call, data, report)]
             data |= {"facts": report.facts.to_json(), "findings": [*data["findings"], *told]}
         said = tuple(Finding.from_json(each) for each in data.pop("findings", []))
-        if call.stage == "export":  # its log alone has the rest of what the command said
+        if call.stage in _COMMANDS:
             said = tuple(each.at(file=place) for each in said)
         peak_mb = max(answer.peak_mb, data.pop("peak_mb", 0))
         record = Record(data, said, written, answer.seconds, peak_mb, began=began)

@@ -12,7 +12,7 @@ from qnnci.build.calls import Call
 from qnnci.context.info import ContextInfo
 from qnnci.errors import QnnciError, UsageError
 from qnnci.findings import Finding
-from qnnci.manifest import Figures, Parity
+from qnnci.manifest import Figures, Measured, Parity
 from qnnci.plan import Target
 from qnnci.project import Precision, Project
 from qnnci.project_file import ProjectFile
@@ -49,6 +49,7 @@ class GraphState:
     reference: Record | None = None
     exported: Record | None = None
     export_parity: dict[str, Figures] | None = None
+    export_metrics: dict[str, Measured] | None = None
     compile_seconds: float = UNTIMED
     verify_seconds: float = UNTIMED
     findings: list[Finding] = field(default_factory=list)

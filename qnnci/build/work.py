@@ -20,7 +20,7 @@ import numpy as np
 from qnnci.arrays import Arrays, load_samples, save_samples
 from qnnci.build.adapt import Order, from_binary, to_binary
 from qnnci.build.cache import seen_beside
-from qnnci.build.export import EXPORTED, ORIGINAL
+from qnnci.build.export import EXPORTED, MEASURED, ORIGINAL
 from qnnci.build.verdict import shell_code
 from qnnci.context.info import ContextInfo
 from qnnci.errors import UsageError
@@ -36,31 +36,15 @@ from qnnci.toolchain.worker import die_with_parent, tool_family
 Json = dict[str, Any]
 
 
-def export_stage(
-    *,
-    argv: list[str],
-    base: str,
-    env: dict[str, str | None],
-    requirements: str,
-    python: str,
-    cache: str,
-    scratch: str,
-    folder: str,
-    reference: bool,
-) -> Json:
-    """The model repository's export command in a venv of its own; what it wrote is moved to `folder` when it is whole.
-
-    `env` holds no secret: a value of None is looked up here, where it goes to the command and nowhere else.
-    """
+def export_stage(*, command: Json, scratch: str, folder: str, reference: bool) -> Json:
+    """The model repository's export command in a venv of its own; what it wrote goes to `folder` when it is whole."""
     from qnnci.model.exported import take
-    from qnnci.toolchain import export_venv
+    from qnnci.toolchain.export_venv import run_command
 
     room = Path(scratch)
     hint = f"read {os.path.relpath(folder)}/logs/export.log; run the command by hand in the project file's folder"
     with fresh(room):
-        venv = export_venv.make(Path(requirements) if requirements else None, python, Path(base), Path(cache))
-        environment, secrets = export_venv.command_environment(venv, env)
-        ended = export_venv.run(argv, cwd=Path(base), env=environment, secrets=secrets)
+        ended = run_command(**command)
         wanted = {"{output}": EXPORTED, **({"{reference}": ORIGINAL} if reference else {})}
         missing = [place for place, name in wanted.items() if not _filled(room / name)]
         if ended.code or missing:
@@ -84,6 +68,31 @@ def compare_stage(*, model: str, reference: str, constants: Json) -> Json:
 
     samples, outputs, found = compare(Path(model), Path(reference), constants)
     return {"samples": samples, "outputs": outputs, "findings": _plain(found)}
+
+
+def measure_stage(*, command: Json, scratch: str, folder: str, metric: str) -> Json:
+    """A task metric of an exported graph by a command of the repository; its report is kept."""
+    from qnnci.metric import read_report
+    from qnnci.toolchain.export_venv import run_command
+
+    report = Path(scratch) / MEASURED
+    hint = f"read {os.path.relpath(folder)}/logs/measure.log; run the command by hand in the project file's folder"
+    with fresh(Path(scratch)):
+        ended = run_command(**command)
+        problem = f"exit code {shell_code(ended.code)}: {ended.said}" if ended.code else ""
+        if not problem and not _filled(report):
+            problem = f"it wrote no {{report}}: {ended.said}"
+        if not problem:
+            try:
+                score = read_report(report, metric)
+            except UsageError as error:
+                problem, hint = f"its report cannot be used: {error.message}", error.hint
+        if problem:
+            return {"findings": _plain([finding("compare-failed", problem, hint=hint)])}
+        with disk_errors(Path(folder)):
+            commit(report, Path(folder) / MEASURED)
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10
+    return {"value": score.value, "samples": score.samples, "peak_mb": peak, "findings": []}
 
 
 def prepare_stage(*, source: str, folder: str, inputs: Json, simplify: bool) -> Json:

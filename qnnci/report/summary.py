@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 from qnnci.findings import Finding
 from qnnci.manifest import Entry, Manifest, Parity
+from qnnci.report.exports import export_lines
 from qnnci.report.problems import Problem, clean, problems, shortened
 
 CUT = "\n\n**The summary was cut here: GitHub takes 1 MiB. `manifest.json` has everything.**\n"
@@ -37,6 +38,9 @@ def summary(manifest: Manifest, errors: Sequence[Finding] = ()) -> str:
         blocks.append("\n".join(f"| {' | '.join(line)} |" for line in lines))
     if any(entry.parity for entry in manifest.entries):
         blocks.append(EMULATOR)
+    if exports := export_lines(manifest.entries):
+        blocks.append("Exported graphs against their original models, on the CPU:")
+        blocks.append("\n".join(f"- {markdown(graph)}: {markdown(text)}" for graph, text in exports.items()))
     if findings:
         blocks.append("### Findings")
         blocks.append("\n".join(_item(problem) for problem in problems(findings)))

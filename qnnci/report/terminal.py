@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from rich import markup
@@ -19,6 +19,7 @@ from qnnci.context.info import ContextInfo, TensorInfo
 from qnnci.findings import Finding, ranked
 from qnnci.manifest import Entry, Manifest, Parity
 from qnnci.manifest_diff import EFFECTS, Change
+from qnnci.report.exports import export_lines
 from qnnci.report.problems import clean, problems, shortened
 
 
@@ -133,6 +134,13 @@ def show_results(manifest: Manifest, out: Console) -> None:
     out.print(table)
     if any(entry.parity for entry in manifest.entries):
         out.print("cosine and SNR are the worst output's, from the host emulator: it checks numbers, not speed")
+    show_exports(export_lines(manifest.entries), out)
+
+
+def show_exports(exports: Mapping[str, str], out: Console) -> None:
+    """Print how far each exported graph is from its original model."""
+    for graph, figures in exports.items():
+        out.print(f"the export of {graph} against the original, on the CPU: {escape(figures)}")
 
 
 def _row(entry: Entry) -> tuple[str, ...]:

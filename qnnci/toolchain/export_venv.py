@@ -99,7 +99,7 @@ def _make(interpreter: str, folder: Path, requirements: Path | None, base: Path)
             errors = [line for line in done.last if line.lower().startswith("error")]
             raise MachineError(
                 f"pip cannot install {requirements.name}: {(errors or [done.said])[-1]}",
-                hint="see logs/export.log in the graph's folder; pip's own settings are in `pip config list`",
+                hint="see the stage's log under logs in the graph's folder; pip's own settings: `pip config list`",
             )
 
 
@@ -125,6 +125,22 @@ def command_environment(venv: Path, given: Mapping[str, str | None]) -> tuple[di
     return {**kept, **own, **fixed, **passed}, tuple(passed.values())
 
 
+def run_command(
+    argv: Sequence[str], *, base: str, env: Mapping[str, str | None], requirements: str, python: str, cache: str
+) -> Ended:
+    """Run a command of the repository in its environment, from the folder `base`.
+
+    `env` holds no secret: a value of None is looked up here, where it goes to the command and nowhere else.
+
+    Raises:
+        UsageError, ToolMissing, MachineError: as `make`, `command_environment` and `run` do.
+
+    """
+    venv = make(Path(requirements) if requirements else None, python, Path(base), Path(cache))
+    environment, secrets = command_environment(venv, env)
+    return run(argv, cwd=Path(base), env=environment, secrets=secrets)
+
+
 def run(argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], secrets: Sequence[str] = ()) -> Ended:
     """Run a program to its end, its output to our own with `secrets` struck out. The parent keeps the limits.
 
@@ -146,7 +162,7 @@ def run(argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], secrets: Sequ
             preexec_fn=partial(die_with_parent, os.getpid()),  # noqa: PLW1509 - a worker has one thread
         )
     except OSError as error:
-        hint = "`export: {run: …}` is one program and its arguments; a shell's own words do not work there"
+        hint = "a command of `export` is one program and its arguments; a shell's own words do not work there"
         raise UsageError(f"cannot run {argv[0]}: {error.strerror}", hint=hint) from error
     assert child.stdout is not None  # noqa: S101 - it was opened as a pipe
     with child.stdout:
