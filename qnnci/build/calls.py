@@ -61,8 +61,17 @@ def check(name: str, folder: Path, prepared: dict[str, str]) -> Call:
 
 
 def reference(
-    name: str, graph: Graph, verify: Verify, folder: Path, source: Path, *, given: Path | None, keys: dict[str, Any]
+    name: str,
+    graph: Graph,
+    verify: Verify,
+    folder: Path,
+    source: Path,
+    *,
+    given: Path | None,
+    keys: dict[str, Any],
+    original: Path | None = None,
 ) -> Call:
+    """What the source gives on the CPU: of the inputs `given`, else of those that an `original` model was run on."""
     inputs = inputs_of(graph)
     return Call(
         name,
@@ -74,10 +83,18 @@ def reference(
             "out": str(folder / REFERENCE),
             "inputs": inputs,
             "given": str(given) if given else "",
+            "original": str(original) if original else "",
             "samples": verify.samples,
             "seed": verify.seed,
         },
-        key_of(**keys, inputs=inputs, given=digests(given) if given else [], samples=verify.samples, seed=verify.seed),
+        key_of(
+            **keys,
+            inputs=inputs,
+            given=digests(given) if given else [],
+            original=digests(original) if original else [],
+            samples=verify.samples,
+            seed=verify.seed,
+        ),
         (REFERENCE,),
     )
 

@@ -136,16 +136,23 @@ def digest(path: Path, cache: Path) -> str:
         raise UsageError(f"cannot read {path}, which the project needs: {error.strerror}") from error
 
 
+def original(settings: Export | None, folder: Path, base: Path) -> Path | None:
+    """Where the inputs and outputs of the original model stand, if there are any."""
+    if settings and settings.reference:
+        return base / settings.reference
+    return folder / ORIGINAL if settings and settings.writes_reference else None
+
+
 def compare(name: str, graph: Graph, folder: Path, base: Path, exported: dict[str, str]) -> Call | None:
     """Hold an exported graph against the original model's own outputs; None where there are none."""
-    if graph.export is None or not (graph.export.reference or graph.export.writes_reference):
+    reference = original(graph.export, folder, base)
+    if reference is None:
         return None
-    kept = base / graph.export.reference if graph.export.reference else None
     constants = {key: each.value for key, each in graph.inputs.items() if each.value is not None}
     arguments: dict[str, Any] = {
         "model": str(folder / EXPORTED),
-        "reference": str(kept or folder / ORIGINAL),
+        "reference": str(reference),
         "constants": constants,
     }
-    key = key_of(exported=exported, constants=constants, kept=digests(kept) if kept else [])
+    key = key_of(exported=exported, constants=constants, kept=digests(reference))
     return Call(name, "compare", folder, arguments, key)

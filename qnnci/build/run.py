@@ -295,11 +295,11 @@ class _Run:
 
     def _reference(self, name: str, worker: Worker) -> None:
         state, verify = self.state.graphs[name], self.project.verify_for(name)
+        graph, folder = self.project.graphs[name], self.output / name
         given = self.file.base / verify.inputs if verify.inputs else None
+        original = None if given else export.original(graph.export, folder, self.file.base)
         keys = {"source": state.source_sha256, "model": state.prepared}
-        call = calls.reference(
-            name, self.project.graphs[name], verify, self.output / name, state.source, given=given, keys=keys
-        )
+        call = calls.reference(name, graph, verify, folder, state.source, given=given, original=original, keys=keys)
         state.reference = self.stages.run(call, worker)
         self.state.note(name, state.reference.findings, "reference")
 

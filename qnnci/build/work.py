@@ -122,29 +122,35 @@ def check_stage(*, model: str, inputs: Json) -> Json:
     }
 
 
-def reference_stage(*, source: str, model: str, out: str, inputs: Json, given: str, samples: int, seed: int) -> Json:
+def reference_stage(
+    *, source: str, model: str, out: str, inputs: Json, given: str, original: str, samples: int, seed: int
+) -> Json:
     """Feeds, and what the original computes from them on the CPU, to `out`."""
     from qnnci.model import feeds
+    from qnnci.model.exported import feeds_of
     from qnnci.model.reference import Original, specs
 
     fixed = _inputs(inputs)
     wanted = specs(Path(model))
+    found: list[Finding] = []
+    made: list[Arrays] = []
     if given:
         made = feeds.load(Path(given), wanted, count=samples)
-    else:
+    elif original:
+        made, unfit = feeds_of(Path(original), wanted, count=samples)
+        found += [finding("reference-unfit", unfit)] if unfit else []
+    told = given or ("the export's reference" if made else f"seeded ({seed})")
+    if not made:
         ranges = {name: each.range for name, each in fixed.items() if each.range}
         made = feeds.seeded(wanted, ranges, count=samples, seed=seed)
     constants = {name: each.value for name, each in fixed.items() if each.value is not None}
-    original = Original(Path(source), constants)
-    pairs = [(feed, original.run(feed)) for feed in made]
+    graph = Original(Path(source), constants)
+    pairs = [(feed, graph.run(feed)) for feed in made]
     save_samples(Path(out), pairs)
     bad = sorted({name for _, want in pairs for name, array in want.items() if not finite(array)})
     message = "the original itself gives NaN or infinity on the CPU in "
-    return {
-        "samples": len(pairs),
-        "inputs": given or f"seeded ({seed})",
-        "findings": _plain([finding("not-finite", message + ", ".join(bad))] if bad else []),
-    }
+    found += [finding("not-finite", message + ", ".join(bad))] if bad else []
+    return {"samples": len(pairs), "inputs": told, "findings": _plain(found)}
 
 
 def compile_stage(

@@ -14,7 +14,7 @@ from qnnci.errors import UsageError
 from qnnci.files import commit, replacing
 from qnnci.findings import Finding
 from qnnci.model import weights
-from qnnci.model.feeds import plain, read_archive
+from qnnci.model.feeds import Spec, plain, read_archive, rows
 from qnnci.model.graph import load
 from qnnci.model.parity import distance
 from qnnci.model.reference import Original
@@ -68,15 +68,30 @@ def load_reference(path: Path) -> list[tuple[Arrays, Arrays]]:
         named[kind][name] = array
     if not named["want"]:
         raise UsageError("there is no want_<output> in it", where=where, hint=hint)
-    rows = {key: len(array) for key, array in arrays.items()}
-    if len(set(rows.values())) > 1 or not min(rows.values()):
-        told = ", ".join(f"{key} has {count}" for key, count in rows.items())
+    counts = {key: len(array) for key, array in arrays.items()}
+    if len(set(counts.values())) > 1 or not min(counts.values()):
+        told = ", ".join(f"{key} has {count}" for key, count in counts.items())
         raise UsageError(f"the arrays must have the same number of samples, one or more: {told}", where=where)
-    count = next(iter(rows.values()))
+    count = next(iter(counts.values()))
     return [
         ({name: array[row] for name, array in named["feed"].items()}, {n: a[row] for n, a in named["want"].items()})
         for row in range(count)
     ]
+
+
+def feeds_of(reference: Path, specs: Sequence[Spec], *, count: int) -> tuple[list[Arrays], str]:
+    """Up to `count` of the inputs that the original model was run on, for a prepared graph; or why they do not fit it.
+
+    Raises:
+        UsageError: the reference cannot be read.
+
+    """
+    samples = load_reference(reference)[:count]
+    arrays = {name: np.stack([feed[name] for feed, _ in samples]) for name in samples[0][0]}
+    try:
+        return rows(arrays, specs, reference), ""
+    except UsageError as error:
+        return [], error.message
 
 
 def compare(model: Path, reference: Path, constants: Mapping[str, Any]) -> tuple[int, dict[str, Any], list[Finding]]:

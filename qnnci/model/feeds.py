@@ -58,7 +58,7 @@ def load(path: Path, specs: Sequence[Spec], *, count: int) -> list[Arrays]:
     for file in files:
         if len(feeds) >= count:
             break
-        feeds += _rows(_read(file), specs, file)
+        feeds += rows(_read(file), specs, file)
     if not feeds:
         raise UsageError(f"no inputs in {path}", hint=f"give {_KINDS}")
     return feeds[:count]
@@ -110,13 +110,19 @@ def _told(path: Path, problem: str) -> Iterator[None]:
         raise UsageError(f"{problem}: {error}", where=str(path), hint=f"give {_KINDS}") from error
 
 
-def _rows(arrays: Arrays, specs: Sequence[Spec], where: Path) -> list[Arrays]:
+def rows(arrays: Arrays, specs: Sequence[Spec], where: Path) -> list[Arrays]:
+    """Return the feeds in arrays by their inputs' names, which hold a sample a row, or one.
+
+    Raises:
+        UsageError: as `load` does.
+
+    """
     columns = {spec.name: _column(pick(arrays, spec.name, where), spec, where) for spec in specs}
-    rows = {name: len(column) for name, column in columns.items()}
-    if len(set(rows.values())) > 1:
-        told = ", ".join(f"{name} has {count}" for name, count in rows.items())
+    counts = {name: len(column) for name, column in columns.items()}
+    if len(set(counts.values())) > 1:
+        told = ", ".join(f"{name} has {count}" for name, count in counts.items())
         raise UsageError(f"the inputs differ in their number of samples: {told}", where=str(where))
-    return [{name: column[row] for name, column in columns.items()} for row in range(next(iter(rows.values()), 0))]
+    return [{name: column[row] for name, column in columns.items()} for row in range(next(iter(counts.values()), 0))]
 
 
 def pick(arrays: Arrays, name: str, where: Path) -> NDArray[Any]:

@@ -16,6 +16,7 @@ from support import graphs
 from support.command import project, qnnci
 
 from qnnci import manifest
+from qnnci.arrays import load_samples
 from qnnci.build.export import export
 from qnnci.errors import UsageError
 from qnnci.project import Export
@@ -214,6 +215,30 @@ def test_the_exported_graph_is_held_against_the_original(repo, scale, more, code
         assert made.entries[0].export_parity["features"].max_rel == pytest.approx(1 / 6, rel=1e-3)
         reference(repo)
         assert "net: compare done" in qnnci("build", "--no-verify", cwd=repo).said  # and nothing else is done anew
+
+
+def test_binaries_are_verified_on_the_inputs_of_the_original_where_they_fit(repo, tmp_path_factory):
+    def parity_inputs() -> str:
+        return manifest.load(repo / "build/manifest.json").entries[0].parity.inputs
+
+    reference(repo)
+    exporting(repo, reference="ref.npz")
+    ended = qnnci("build", cwd=repo)
+    assert ended.code == 0, ended.said
+    assert parity_inputs() == "the export's reference"
+    feeds = [feed["image"] for feed, _ in load_samples(repo / "build/net/reference.npz")]
+    np.testing.assert_array_equal(feeds, np.load(repo / "ref.npz")["feed_image"])
+    given = tmp_path_factory.mktemp("given") / "image.npz"
+    np.savez(given, image=np.zeros((1, 3, 8, 8), np.float32))
+    exporting(repo, reference="ref.npz", more={"verify": {"inputs": str(given)}})
+    assert qnnci("build", cwd=repo).code == 0
+    assert parity_inputs() == str(given)
+    graphs.cnn(repo / "cnn.onnx", batch="n")  # exported with a dynamic batch, and compiled for one that is larger
+    exporting(repo, reference="ref.npz", more={"inputs": {"image": [2, 3, 8, 8]}})
+    ended = qnnci("build", cwd=repo)
+    assert ended.code == 0, ended.said
+    assert parity_inputs() == "seeded (0)"
+    assert "notice reference-unfit net: image has shape [3, 1, 3, 8, 8], the graph wants [2, 3, 8, 8]" in ended.said
 
 
 def test_weights_in_other_files_become_one(repo):
