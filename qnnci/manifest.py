@@ -52,11 +52,25 @@ class Parity(Record):
     outputs: dict[str, Figures]
 
 
+class Task(Record):
+    """What the project's own command measured with the binary, and with the graph on the CPU.
+
+    `samples` is 0 where the command computed the figure itself.
+    """
+
+    runner: Literal["emulator"] = "emulator"
+    metric: str
+    value: float
+    cpu: float
+    samples: int
+
+
 class Entry(Record):
     """One target: its binary, where it comes from, and what the binary itself says. Sizes in bytes.
 
-    `parity` is the binary's against the graph on the CPU, `export_parity` the graph's against the original model, and
-    `export_metrics`, by their names, what a command of the repository measured of the graph.
+    `parity` is the binary's against the graph on the CPU, `export_parity` the graph's against the original model.
+    `export_metrics`, by their names, is what a command of the repository measured of the graph, `task` what another one
+    measured of the binary.
     """
 
     graph: str
@@ -88,6 +102,7 @@ class Entry(Record):
     parity: Parity | None
     export_parity: dict[str, Figures] | None = None
     export_metrics: dict[str, Measured] | None = None
+    task: Task | None = None
     compile_seconds: float
     compile_peak_mb: int | None
     built_at: str

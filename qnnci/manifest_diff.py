@@ -31,6 +31,7 @@ _EFFECTS: Mapping[str, tuple[Effect, str]] = {
     "parity": ("numbers", "parity figures"),
     "export_parity": ("numbers", "parity of the export"),
     "export_metrics": ("numbers", "metrics of the export"),
+    "task": ("numbers", "the metric of the project's own command"),
     "optimization": ("speed", "optimisation level"),
     "vtcm_bytes": ("speed", "VTCM"),
     "spill_fill_bytes": ("speed", "traffic between VTCM and DDR"),

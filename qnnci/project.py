@@ -254,8 +254,33 @@ class Limits(Model):
     )
 
 
+def _arguments(command: str) -> str:
+    """All words of a command after the program, in one line."""
+    try:
+        return " ".join(shlex.split(command)[1:])
+    except ValueError as error:
+        raise ValueError(f"not a command: {error}") from error
+
+
+def _pattern(pattern: str) -> str:
+    if not pattern or PurePosixPath(pattern).is_absolute():
+        raise ValueError("a file or a pattern such as *.py, from the project file's folder")
+    return pattern
+
+
+def _task_command(run: str) -> str:
+    words = _arguments(run)
+    for place, what in (("{model}", "is the model to run"), ("{report}", "it is to write its report")):
+        if place not in words:
+            raise ValueError(f"say with `{place}` where {what}")
+    return run
+
+
 class Verify(Model):
-    """How binaries are compared with the original. The host emulator checks numbers, not speed."""
+    """How binaries are compared with the original. The host emulator checks numbers, not speed.
+
+    With a `command` also by what the model is for: it is run with the graph on the CPU and with each binary.
+    """
 
     enabled: bool = Field(default=True, description="Whether binaries are run at all.")
     targets: Literal["all", "one-per-arch"] = Field("all", description="Which SoCs of a graph are run.")
@@ -265,14 +290,36 @@ class Verify(Model):
     samples: Annotated[int, Field(ge=1, le=1000)] = Field(4, description="How many feeds at most.")
     seconds: Annotated[FiniteFloat, Field(gt=0)] = Field(20, description="No further feed is begun after this time.")
     seed: Annotated[int, Field(ge=0, lt=1 << 32)] = Field(0, description="Of the inputs, where none are given.")
+    command: Annotated[str, AfterValidator(_task_command)] | None = Field(
+        None,
+        description="A command of yours that runs `{model}`, the graph and then each binary, on real data and writes "
+        "`{report}`: JSON with `value`, or with `reference` and `hypothesis`, lists of texts or labels. `{graph}` is "
+        "always the graph. It runs in qnnci's own Python.",
+    )
+    reads: tuple[Annotated[str, AfterValidator(_pattern)], ...] = Field(
+        (), description="Files, or patterns, that the command reads beside those in it: a change runs it anew."
+    )
+    metric: Annotated[str, Field(pattern=METRIC)] | None = Field(
+        None, description="What the command measures: wer, cer or top1, computed here, or a name for its `value`."
+    )
+    max: FiniteFloat | None = Field(None, description="Upper bound of a binary's metric.")
+    min: FiniteFloat | None = Field(None, description="Lower bound of a binary's metric.")
+    max_increase: Annotated[FiniteFloat, Field(ge=0)] | None = Field(
+        None, description="How much more than the CPU's a binary's metric may be, in its own unit."
+    )
+    max_decrease: Annotated[FiniteFloat, Field(ge=0)] | None = Field(
+        None, description="How much less than the CPU's a binary's metric may be, in its own unit."
+    )
+    severity: FailSeverity = Field("error", description="How bad it is to miss a bound of the metric.")
 
-
-def _arguments(command: str) -> str:
-    """All words of a command after the program, in one line."""
-    try:
-        return " ".join(shlex.split(command)[1:])
-    except ValueError as error:
-        raise ValueError(f"not a command: {error}") from error
+    @model_validator(mode="after")
+    def _whole_task(self) -> Verify:
+        bounds = (self.max, self.min, self.max_increase, self.max_decrease)
+        if self.command is None and (self.metric or self.reads or any(bound is not None for bound in bounds)):
+            raise ValueError("`metric` and its bounds are of a `command`, which is missing")
+        if self.command and not self.metric:
+            raise ValueError("name the `metric` that the command measures, such as wer, cer or top1")
+        return self
 
 
 def _exporting(command: str) -> str:
@@ -287,12 +334,6 @@ def _comparing(command: str) -> str:
         if place not in _arguments(command):
             raise ValueError(f"say with `{place}` {what}")
     return command
-
-
-def _pattern(pattern: str) -> str:
-    if not pattern or PurePosixPath(pattern).is_absolute():
-        raise ValueError("a file or a pattern such as *.py, from the project file's folder")
-    return pattern
 
 
 class Compare(Model):

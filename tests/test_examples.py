@@ -6,6 +6,7 @@ import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 from support.command import qnnci
 
@@ -134,3 +135,14 @@ def test_pp_ocr_three_graphs_of_one_project(tmp_path_factory):
     assert [entry.graph for entry in made.entries] == ["detector", "recogniser", "classifier"]
     assert all(entry.parity and entry.spill_fill_bytes == 0 for entry in made.entries)
     assert set(made.devices[0].binaries) == {"detector", "recogniser", "classifier"}
+
+
+def test_pp_ocr_by_the_text_that_it_reads(tmp_path_factory):
+    folder = copied("pp-ocr", tmp_path_factory)
+    lines = np.load(folder / "lines.npz")
+    np.savez(folder / "lines.npz", images=lines["images"][:1], texts=lines["texts"][:1])  # ten seconds each
+    ended = qnnci("build", "-c", "text.yaml", cwd=folder)
+    assert ended.code == 0, ended.said
+    (entry,) = manifest.load(folder / "build/manifest.json").entries
+    assert entry.task is not None
+    assert (entry.task.metric, entry.task.samples, entry.task.cpu, entry.task.value) == ("cer", 1, 0, 0)

@@ -1,4 +1,4 @@
-"""Makes feeds/*.npz, once, with Pillow: text, rendered and normalised as PP-OCR's own code does."""
+"""Makes feeds/*.npz, once, with Pillow: text, rendered and normalised as PP-OCR's own code does; and lines to read."""
 
 from __future__ import annotations
 
@@ -11,6 +11,11 @@ FEEDS = Path(__file__).parent / "feeds"
 # What each graph's own pre-processing subtracts and divides by, on values from 0 to 1.
 IMAGENET = (np.array([0.485, 0.456, 0.406]), np.array([0.229, 0.224, 0.225]))
 CENTRED = (np.full(3, 0.5), np.full(3, 0.5))
+LINES = [
+    "context binary", "one for each chip", "Snapdragon 8 Elite", "SM8750 and SM8850", "64 samples of 32 ms",
+    "Invoice No. 2026-1187", "Total: 1,284.50 EUR", "open the window", "HTP v79, 8 MB VTCM", "quick brown foxes",
+    "Room 4B, second floor", "keep away from heat",
+]  # fmt: skip
 
 
 def rendered(width: int, height: int, lines: list[tuple[int, int, int, str]]) -> Image.Image:
@@ -37,6 +42,9 @@ def main() -> None:
         ("classifier", line.crop((0, 0, 192, 48)), CENTRED),
     ):
         np.savez_compressed(FEEDS / f"{name}.npz", x=normalised(image, scheme))
+    # Grey pixels, as a camera would give them: read_text.py normalises.
+    images = [np.asarray(rendered(320, 48, [(6, 8, 26, text)]).convert("L")) for text in LINES]
+    np.savez_compressed(FEEDS.parent / "lines.npz", images=np.stack(images), texts=np.array(LINES))
 
 
 if __name__ == "__main__":

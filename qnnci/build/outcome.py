@@ -20,7 +20,15 @@ MANIFEST = "manifest.json"
 REPORT = "report.html"  # made of the manifest by whoever shows it
 # Findings that say that the work itself broke, not that the model was judged.
 BROKEN = frozenset(
-    {"stage-crashed", "stage-timeout", "stage-memory", "nothing-written", "export-failed", "compare-failed"}
+    {
+        "stage-crashed",
+        "stage-timeout",
+        "stage-memory",
+        "nothing-written",
+        "export-failed",
+        "compare-failed",
+        "metric-failed",
+    }
 )
 # Findings that say that something which the work needs is not there.
 MISSING = frozenset({"python-import", "missing-lib", "sdk-missing-library", "sdk-python", "sdk-tool", "sdk-compiler"})
@@ -110,6 +118,7 @@ def _entry(build: BuildState, target: Target) -> Entry | None:
         parity=state.parity,
         export_parity=graph.export_parity,
         export_metrics=graph.export_metrics,
+        task=state.task,
         float_ops=graph.float_ops.get(target.precision, ()),
         passed=not (graph.broken or state.broken or gates.failed(found, build.project.fail_on)),
     )

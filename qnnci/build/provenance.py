@@ -10,7 +10,7 @@ from typing import Any
 from qnnci.build.cache import Record
 from qnnci.build.calls import inputs_of
 from qnnci.context.info import ContextInfo
-from qnnci.manifest import Entry, Figures, Measured, Parity
+from qnnci.manifest import Entry, Figures, Measured, Parity, Task
 from qnnci.manifest_check import said_by
 from qnnci.plan import Target
 from qnnci.project import Project
@@ -28,6 +28,7 @@ def entry_of(
     parity: Parity | None,
     export_parity: dict[str, Figures] | None,
     export_metrics: dict[str, Measured] | None,
+    task: Task | None,
     float_ops: tuple[str, ...],
     passed: bool,
 ) -> Entry:
@@ -51,6 +52,7 @@ def entry_of(
         parity=parity,
         export_parity=export_parity,
         export_metrics=export_metrics,
+        task=task,
         compile_seconds=round(compiled.seconds, 3),
         compile_peak_mb=compiled.peak_mb or None,
         built_at=compiled.data["at"],

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Literal
 
 from qnnci import gates
-from qnnci.build import cache, calls, export
+from qnnci.build import cache, calls, export, task
+from qnnci.build.cache import Record
 from qnnci.build.calls import Call
 from qnnci.build.outcome import MANIFEST, REPORT, Built, finish
 from qnnci.build.routes import OrtRoute, route_of
@@ -22,7 +23,7 @@ from qnnci.context.info import ContextInfo
 from qnnci.errors import QnnciError, UsageError, refusal
 from qnnci.files import disk_errors, remove_leftovers
 from qnnci.findings import worst
-from qnnci.manifest import Figures, Measured, Parity
+from qnnci.manifest import Figures, Measured, Parity, Task
 from qnnci.model.source import Source, fetch
 from qnnci.plan import Target
 from qnnci.project import Export, Graph, Precision
@@ -302,6 +303,22 @@ class _Run:
         call = calls.reference(name, graph, verify, folder, state.source, given=given, original=original, keys=keys)
         state.reference = self.stages.run(call, worker)
         self.state.note(name, state.reference.findings, "reference")
+        state.task = self._task(name, self.output / name, self.output / name / calls.PREPARED, state.prepared, worker)
+
+    def _task(
+        self, what: str | Target, folder: Path, model: Path, files: dict[str, str], worker: Worker
+    ) -> Record | None:
+        """Run the project's own command with a graph or a binary; None where it has none, or that failed."""
+        graph, name = (what.graph, what.id) if isinstance(what, Target) else (what, what)
+        verify, route = self.project.verify_for(graph), self.project.route
+        base, prepared = self.file.base, self.output / graph / calls.PREPARED
+        keys = {"model": files, "graph": self.state.graphs[graph].prepared, "route": route}
+        call = task.task(name, verify, model, folder, base, self.options.cache, graph=prepared, route=route, keys=keys)
+        if call is None:
+            return None
+        record = self.stages.run(call, worker)
+        self.state.note(what, record.findings, "metric")
+        return record if "value" in record.data else None
 
     # once per target
 
@@ -356,3 +373,9 @@ class _Run:
             self.state.note(
                 target, gates.judge_parity(state.parity, self.project.gates_for(target.graph).parity), "gate"
             )
+        if graph.task and verify.metric:
+            measured = self._task(target, folder, folder / target.binary, state.compiled.files, worker)
+            if measured:
+                value, cpu = measured.data["value"], graph.task.data["value"]
+                state.task = Task(metric=verify.metric, value=value, cpu=cpu, samples=measured.data["samples"])
+                self.state.note(target, task.judge(verify.metric, value, cpu, verify), "gate")

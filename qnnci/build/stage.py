@@ -23,8 +23,8 @@ from qnnci.rules import finding
 from qnnci.toolchain.pool import Answer, Limit, Worker
 
 # Stages whose errors are not a model's: they are looked at anew each time.
-_RETRIED = frozenset({"examine", "export", "measure"})
-_COMMANDS = frozenset({"export", "measure"})  # whose logs alone have the rest of what a user's command said
+_RETRIED = frozenset({"examine", "export", "measure", "metric"})
+_COMMANDS = frozenset({"export", "measure", "metric"})  # whose logs alone have the rest of what a user's command said
 
 State = Literal["start", "done", "cached", "failed"]
 

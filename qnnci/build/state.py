@@ -12,7 +12,7 @@ from qnnci.build.calls import Call
 from qnnci.context.info import ContextInfo
 from qnnci.errors import QnnciError, UsageError
 from qnnci.findings import Finding
-from qnnci.manifest import Figures, Measured, Parity
+from qnnci.manifest import Figures, Measured, Parity, Task
 from qnnci.plan import Target
 from qnnci.project import Precision, Project
 from qnnci.project_file import ProjectFile
@@ -47,6 +47,7 @@ class GraphState:
     forecasts: list[Finding] = field(default_factory=list)
     quantized: bool = False
     reference: Record | None = None
+    task: Record | None = None
     exported: Record | None = None
     export_parity: dict[str, Figures] | None = None
     export_metrics: dict[str, Measured] | None = None
@@ -61,6 +62,7 @@ class TargetState:
     compiled: Record | None = None
     info: ContextInfo | None = None
     parity: Parity | None = None
+    task: Task | None = None
     findings: list[Finding] = field(default_factory=list)
     broken: bool = False
 

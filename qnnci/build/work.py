@@ -297,6 +297,13 @@ def verify_stage(*, context_model: str, reference: str, info: Json, soc_id: int,
     return {"samples": len(gots), "outputs": outputs, "findings": _plain(findings)}
 
 
+def metric_stage(*, argv: list[str], base: str, report: str, metric: str, route: str) -> Json:
+    """The user's own command with a graph or a binary, and the figure that it reports."""
+    from qnnci.build.task import measure
+
+    return measure(argv, Path(base), Path(report), metric, route)
+
+
 def layers_stage(*, prepared: str, compiled: str, reference: str, samples: int, chip: Json | None) -> Json:
     """Every layer of a graph against the CPU; without a chip, as fp16 would have it."""
     from qnnci.build.layers import Chip, measure

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
+from itertools import zip_longest
 
 from qnnci.findings import Finding
 from qnnci.manifest import Entry, Manifest, Parity
 from qnnci.report.exports import export_lines
-from qnnci.report.problems import Problem, clean, problems, shortened
+from qnnci.report.problems import Problem, clean, problems, shortened, task_text
 
 CUT = "\n\n**The summary was cut here: GitHub takes 1 MiB. `manifest.json` has everything.**\n"
 EMULATOR = (
@@ -33,7 +34,13 @@ def summary(manifest: Manifest, errors: Sequence[Finding] = ()) -> str:
     verdict = f"{passed} of {len(rows)} binaries passed" if rows else "no binary was made"
     blocks = [f"## {mark} {markdown(manifest.name)}: {verdict}"]
     if rows:
-        head = ("", "graph", "SoC", "precision", "size", "spill-fill", "VTCM", "cosine", "SNR", "compiled in")
+        head: tuple[str, ...] = (
+            "", "graph", "SoC", "precision", "size", "spill-fill", "VTCM", "cosine", "SNR", "compiled in"
+        )  # fmt: skip
+        if any(entry.task for entry in manifest.entries):
+            head = (*head, "metric (CPU)")
+            told = [markdown(task_text(entry.task)) for entry in manifest.entries]
+            rows = [(*row, task) for row, task in zip_longest(rows, told, fillvalue="—")]
         lines = (head, tuple("---" for _ in head), *rows)
         blocks.append("\n".join(f"| {' | '.join(line)} |" for line in lines))
     if any(entry.parity for entry in manifest.entries):

@@ -20,7 +20,7 @@ from qnnci.findings import Finding, ranked
 from qnnci.manifest import Entry, Manifest, Parity
 from qnnci.manifest_diff import EFFECTS, Change
 from qnnci.report.exports import export_lines
-from qnnci.report.problems import clean, problems, shortened
+from qnnci.report.problems import clean, problems, shortened, task_text
 
 
 def escape(text: str) -> str:
@@ -129,8 +129,11 @@ def show_results(manifest: Manifest, out: Console) -> None:
     for name in ("", "graph", "SoC", "arch", "precision", "size", "VTCM", "spill", "cosine", "SNR", "compile"):
         figure = name in {"size", "VTCM", "spill", "cosine", "SNR", "compile"}
         table.add_column(name, justify="right" if figure else "left", no_wrap=name != "graph", overflow="fold")
+    tasks = any(entry.task for entry in manifest.entries)
+    if tasks:
+        table.add_column("metric (CPU)", justify="right", no_wrap=True)
     for entry in manifest.entries:
-        table.add_row(*_row(entry))
+        table.add_row(*_row(entry), *([escape(task_text(entry.task))] if tasks else []))
     out.print(table)
     if any(entry.parity for entry in manifest.entries):
         out.print("cosine and SNR are the worst output's, from the host emulator: it checks numbers, not speed")

@@ -12,13 +12,12 @@ import numpy as np
 
 from qnnci.arrays import Arrays, load_samples, save_samples
 from qnnci.build.adapt import Order, from_binary, to_binary
+from qnnci.build.task import ROUTE
 from qnnci.context.ep_context import refuse_other_binary, write_ep_context
 from qnnci.context.info import ContextInfo
 from qnnci.errors import ToolCrashed, UsageError
 from qnnci.runtime.runner import Port, Runner
 from qnnci.toolchain.pool import Limit, Worker, machine_mb
-
-ROUTE = "QNNCI_ROUTE"  # of the binaries, where a build tells the command that it runs
 
 
 class Emulated(Runner):
