@@ -1,11 +1,11 @@
-"""How far exported graphs are from their original models, in one phrase each."""
+"""What exports and the project's own commands measured, in one phrase each."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 
-from qnnci.manifest import Entry, Figures, Measured
+from qnnci.manifest import Entry, Figures, Measured, Task
 
 
 def export_figures(parity: Mapping[str, Figures] | None, metrics: Mapping[str, Measured] | None) -> str:
@@ -32,3 +32,8 @@ def _least(figures: Sequence[float | None]) -> float | None:
     """The worst of all outputs; an output that has no figure is worse than any."""
     known = [figure for figure in figures if figure is not None]
     return min(known) if len(known) == len(figures) else None
+
+
+def task_text(task: Task | None) -> str:
+    """The figure of the project's own command, and that of the CPU."""
+    return f"{task.metric} {task.value:.4g} ({task.cpu:.4g})" if task else "–"

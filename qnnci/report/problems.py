@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from qnnci.findings import SEVERITIES, Finding
-from qnnci.manifest import Task
 
 # Control characters would move the cursor or end a line, bidirectional ones would make text read as another.
 _INVISIBLE = re.compile("[\x00-\x09\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -45,8 +44,3 @@ def clean(text: str) -> str:
 
 def shortened(text: str, length: int) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
-
-
-def task_text(task: Task | None) -> str:
-    """The figure of the project's own command, and that of the CPU."""
-    return f"{task.metric} {task.value:.4g} ({task.cpu:.4g})" if task else "–"

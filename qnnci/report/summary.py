@@ -9,8 +9,8 @@ from itertools import zip_longest
 
 from qnnci.findings import Finding
 from qnnci.manifest import Entry, Manifest, Parity
-from qnnci.report.exports import export_lines
-from qnnci.report.problems import Problem, clean, problems, shortened, task_text
+from qnnci.report.exports import export_lines, task_text
+from qnnci.report.problems import Problem, clean, problems, shortened
 
 CUT = "\n\n**The summary was cut here: GitHub takes 1 MiB. `manifest.json` has everything.**\n"
 EMULATOR = (

@@ -19,8 +19,8 @@ from qnnci.context.info import ContextInfo, TensorInfo
 from qnnci.findings import Finding, ranked
 from qnnci.manifest import Entry, Manifest, Parity
 from qnnci.manifest_diff import EFFECTS, Change
-from qnnci.report.exports import export_lines
-from qnnci.report.problems import clean, problems, shortened, task_text
+from qnnci.report.exports import export_lines, task_text
+from qnnci.report.problems import clean, problems, shortened
 
 
 def escape(text: str) -> str:
