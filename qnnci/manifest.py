@@ -46,7 +46,7 @@ class Measured(Record):
 class Parity(Record):
     """`runner` says what ran the binary. The emulator's figures are about numbers, never about speed."""
 
-    runner: Literal["emulator"] = "emulator"
+    runner: Literal["emulator", "device"] = "emulator"
     inputs: str
     samples: int
     outputs: dict[str, Figures]

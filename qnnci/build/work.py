@@ -26,7 +26,7 @@ from qnnci.context.info import ContextInfo
 from qnnci.errors import UsageError
 from qnnci.files import commit, disk_errors
 from qnnci.findings import Finding
-from qnnci.model.parity import distance, finite
+from qnnci.model.parity import compare, finite
 from qnnci.project import Input
 from qnnci.rules import finding
 from qnnci.toolchain.elf import page_size_findings
@@ -282,19 +282,8 @@ def verify_stage(*, context_model: str, reference: str, info: Json, soc_id: int,
         got = runner.run({**feed, **to_binary(feed, graph.inputs, order)})
         gots.append(from_binary(got, want, graph.outputs, order))
         wants.append(want)
-    outputs = {}
-    findings: list[Finding] = []
-    for name in wants[0]:
-        want, got = _joined(wants, name), _joined(gots, name)
-        if want.shape != got.shape:
-            message = f"{name} has {got.size} values in the binary, {want.size} in the original"
-            findings.append(finding("verify-failed", message))
-            continue
-        if not finite(got):
-            findings.append(finding("not-finite", f"the binary gives NaN or infinity in {name}"))
-        figures = distance(want, got)
-        outputs[name] = {key: getattr(figures, key) for key in ("cosine", "snr_db", "max_abs", "max_rel")}
-    return {"samples": len(gots), "outputs": outputs, "findings": _plain(findings)}
+    outputs, found = compare(wants, gots)
+    return {"samples": len(gots), "outputs": outputs, "findings": _plain(found)}
 
 
 def metric_stage(*, argv: list[str], base: str, report: str, metric: str, route: str) -> Json:
@@ -330,11 +319,6 @@ def doctor_stage(*, folder: str, soc_id: int, vtcm_mb: int) -> Json:
     if got.any():
         raise RuntimeError(f"Relu of -1 came out as {got.ravel()[0]} in the emulator")
     return read_context(binary).to_json()
-
-
-def _joined(samples: Sequence[Arrays], name: str) -> Any:
-    # One long vector over all samples: the cosine of a single scalar would always be 1.
-    return np.concatenate([sample[name].ravel() for sample in samples])
 
 
 def _inputs(data: Json) -> dict[str, Input]:

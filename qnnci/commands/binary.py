@@ -11,13 +11,16 @@ import click
 
 from qnnci import gates
 from qnnci.build import calls
-from qnnci.build.stage import prepare
+from qnnci.build.cache import Record
+from qnnci.build.stage import Stages, prepare
 from qnnci.commands.model import alone, fetched, one_model, only_graph
 from qnnci.context.read import inspect as read
 from qnnci.errors import ExitCode, UsageError
 from qnnci.manifest import Parity
+from qnnci.project import Project
 from qnnci.report import github
 from qnnci.report.terminal import console, show_context, show_findings, show_parity
+from qnnci.toolchain.pool import Worker
 
 
 def inspect(binary: Path, *, as_json: bool) -> None:
@@ -53,15 +56,11 @@ def verify(
     bounds += [{"metric": "snr_db", "min": min_snr}] if min_snr is not None else []
     options = {"samples": samples, "seed": seed, "seconds": 3600}
     project = one_model(source, inputs, verify=options, gates={"parity": bounds})
-    graph = only_graph(project)
     context_model = _context_model(binary)
     info = read(context_model.with_name(context_model.name.replace("_ctx.onnx", ".bin")))
     with tempfile.TemporaryDirectory(prefix="qnnci-verify-") as name, alone() as (stages, worker):
-        folder, original = Path(name), fetched(source)
-        records = [prepare(stages, "original", graph, folder, original, worker)]
-        if calls.PREPARED in records[-1].files:
-            call = calls.reference("original", graph, project.verify, folder, original.path, given=feeds, keys={})
-            records.append(stages.run(call, worker))
+        folder = Path(name)
+        records = referenced(source, project, feeds, folder, stages, worker)
         if calls.REFERENCE in records[-1].files:
             reference = folder / calls.REFERENCE
             call = calls.verify(
@@ -92,6 +91,18 @@ def verify(
     if github.on_github():
         github.report_findings(found, passed=not bad, more=told)
     return ExitCode.GATE if bad else ExitCode.OK
+
+
+def referenced(
+    source: str, project: Project, feeds: Path | None, folder: Path, stages: Stages, worker: Worker
+) -> list[Record]:
+    """Prepare a model and run it on the CPU: `reference.npz` in `folder`, unless a finding is an error."""
+    graph, original = only_graph(project), fetched(source)
+    records = [prepare(stages, "original", graph, folder, original, worker)]
+    if calls.PREPARED in records[-1].files:
+        call = calls.reference("original", graph, project.verify, folder, original.path, given=feeds, keys={})
+        records.append(stages.run(call, worker))
+    return records
 
 
 def _context_model(binary: Path) -> Path:

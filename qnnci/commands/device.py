@@ -9,12 +9,11 @@ from pathlib import Path
 
 import click
 
-from qnnci import shards
+from qnnci.commands.device_kit import loaded, row_for
 from qnnci.device import about
 from qnnci.device.attached import attached
 from qnnci.device.link import connect
 from qnnci.errors import ExitCode, UsageError
-from qnnci.manifest import Device, Manifest, device_for
 from qnnci.report.devices import show_about, show_attached
 from qnnci.report.terminal import console
 from qnnci.soc import Soc
@@ -68,26 +67,3 @@ def _chip(said: about.About, named: str) -> tuple[Soc | None, UsageError | None]
         return about.chip(said), None
     except UsageError as error:
         return None, error
-
-
-def loaded(where: Path) -> tuple[Manifest, Path]:
-    """A manifest, or those of a folder joined, and the folder that its paths start from."""
-    folder = where if where.is_dir() else where.parent
-    return shards.join(shards.find([where]), folder), folder
-
-
-def row_for(manifest: Manifest, soc: Soc) -> Device:
-    """The row of the table of devices for a chip.
-
-    Raises:
-        UsageError: no binary is for it.
-
-    """
-    row = device_for(manifest, soc.name)
-    if row is None:
-        have = dict.fromkeys(f"{each.soc} ({each.dsp_arch})" for each in manifest.devices)
-        raise UsageError(
-            f"the device is {soc.name} ({soc.dsp_arch}), the manifest has binaries for {', '.join(have) or 'no chip'}",
-            hint=f"add {soc.name} to `socs` and build again, or name the chip with `--soc` if this is not it",
-        )
-    return row

@@ -1,14 +1,19 @@
-"""How far one set of outputs is from another. Pure numpy."""
+"""How far one set of outputs is from another. Pure."""
 
 from __future__ import annotations
 
 import math
 import sys
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from qnnci.arrays import Arrays
+from qnnci.findings import Finding
+from qnnci.rules import finding
 
 _TINY = 1e-12  # values below are nothing: they stand for zero
 _NEAR = 1e-8  # what may stand where zero is wanted
@@ -47,6 +52,28 @@ def distance(want: NDArray[Any], got: NDArray[Any]) -> Distance:
         max_abs=_ldexp(lost, exponent),
         max_rel=min(lost / max(_peak(a), tiny), _LARGEST),
     )
+
+
+def compare(wants: Sequence[Arrays], gots: Sequence[Arrays]) -> tuple[dict[str, Any], list[Finding]]:
+    """Figures of each output of a binary over all samples together, as JSON has them; and what is wrong with them."""
+    outputs: dict[str, Any] = {}
+    findings: list[Finding] = []
+    for name in wants[0]:
+        want, got = _joined(wants, name), _joined(gots, name)
+        if want.shape != got.shape:
+            message = f"{name} has {got.size} values in the binary, {want.size} in the original"
+            findings.append(finding("verify-failed", message))
+            continue
+        if not finite(got):
+            findings.append(finding("not-finite", f"the binary gives NaN or infinity in {name}"))
+        outputs[name] = asdict(distance(want, got))
+    return outputs, findings
+
+
+def _joined(samples: Sequence[Arrays], name: str) -> NDArray[Any]:
+    # One long vector over all samples: the cosine of a single scalar would always be 1.
+    joined: NDArray[Any] = np.concatenate([sample[name].ravel() for sample in samples])
+    return joined
 
 
 def _peak(values: NDArray[Any]) -> float:

@@ -220,7 +220,8 @@ def show_parity(parity: Parity, out: Console) -> None:
         values = (figures.cosine, figures.snr_db, figures.max_abs, figures.max_rel)
         table.add_row(escape(name), *("NaN" if value is None else f"{value:.6g}" for value in values))
     out.print(table)
-    out.print(f"{parity.samples} samples, {escape(parity.inputs)}; host emulator: it checks numbers, not speed")
+    ran = "host emulator: it checks numbers, not speed" if parity.runner == "emulator" else "run on the device"
+    out.print(f"{parity.samples} samples, {escape(parity.inputs)}; {ran}")
 
 
 def show_context(info: ContextInfo, out: Console) -> None:

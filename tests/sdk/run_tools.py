@@ -72,8 +72,8 @@ def _run(info: ContextInfo, binary: Path, output: Path, given: dict[str, str]) -
             with native_lines([]):
                 made = emulator.run(feed)
             folder = output / f"Result_{at}"
-            folder.mkdir(parents=True, exist_ok=True)
             for port in graph.outputs:
+                (folder / port.name).parent.mkdir(parents=True, exist_ok=True)
                 if "use_native_output_files" in given:
                     made[port.name].tofile(folder / f"{port.name}_native.raw")
                 else:

@@ -81,7 +81,12 @@ def make(folder: Path, kind: str = "adb", **settings: Any) -> dict[str, str]:
     else:
         board(root)
     setting(folder, serial="SERIAL1", **settings)
-    return {"PATH": f"{tools}{os.pathsep}{os.environ['PATH']}", ENVIRONMENT: str(folder)}
+    return environment(folder)
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """What makes `adb`, `ssh` and `scp` mean a device that was made."""
+    return {"PATH": f"{folder / 'host'}{os.pathsep}{os.environ['PATH']}", ENVIRONMENT: str(folder)}
 
 
 def board(root: Path, machine: str = "QCS6490", model: str = "Board One") -> None:
