@@ -102,6 +102,20 @@ def _mapping(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+def parse_variable(text: str) -> tuple[str, str | None]:
+    """Read `NAME=value`, and `NAME` alone, whose value is to be that of this environment (None).
+
+    Raises:
+        UsageError: it begins with no name of a variable.
+
+    """
+    name, sign, value = text.partition("=")
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        hint = "write `NAME=value`, or `NAME` alone to pass on its value from here"
+        raise UsageError(f"cannot read the variable {text[:80]!r}", hint=hint)
+    return name, value if sign else None
+
+
 def parse_input(text: str) -> tuple[str, dict[str, Any]]:
     """Read `name=1,3,224,224` as a shape and `name:=16000` as a constant (JSON).
 

@@ -8,12 +8,23 @@ from pathlib import Path
 
 from qnnci import gates
 from qnnci.build.cache import tool_versions
+from qnnci.build.calls import PREPARED
 from qnnci.build.provenance import entry_of, settings_of
 from qnnci.build.state import BuildState
 from qnnci.errors import ExitCode, QnnciError
 from qnnci.files import write_json
 from qnnci.findings import Finding
-from qnnci.manifest import Entry, FindingRecord, Manifest, StageTime, Wanted, devices, save
+from qnnci.manifest import (
+    Entry,
+    Figures,
+    FindingRecord,
+    Manifest,
+    Measured,
+    StageTime,
+    Wanted,
+    devices,
+    save,
+)
 from qnnci.plan import Target
 
 MANIFEST = "manifest.json"
@@ -37,16 +48,29 @@ REFUSED = frozenset({"disk-full"})
 
 
 @dataclass(frozen=True, slots=True)
+class Exported:
+    """A graph that the project exported: its prepared form, and what was measured of it on the CPU."""
+
+    graph: str
+    prepared: Path
+    sha256: str
+    parity: dict[str, Figures] | None
+    metrics: dict[str, Measured] | None
+
+
+@dataclass(frozen=True, slots=True)
 class Built:
     """What came out. `errors` are those of one graph or target that did not stop the others.
 
-    `path` is where the manifest stands; a build that stopped before it compiled has written none.
+    `path` is where the manifest stands; a build that stopped before it compiled has written none. `exports` are the
+    graphs that were exported and prepared.
     """
 
     manifest: Manifest
     path: Path
     findings: tuple[Finding, ...]
     errors: tuple[QnnciError, ...]
+    exports: tuple[Exported, ...] = ()
 
     @property
     def code(self) -> ExitCode:
@@ -83,7 +107,14 @@ def finish(build: BuildState, *, whole: bool = True) -> Built:
     path = build.output / MANIFEST
     if whole:
         save(path, manifest)
-    return Built(manifest, path, findings, tuple(build.errors))
+    return Built(manifest, path, findings, tuple(build.errors), tuple(_exports(build)))
+
+
+def _exports(build: BuildState) -> Iterator[Exported]:
+    for name, graph in build.graphs.items():
+        if graph.exported and PREPARED in graph.prepared:
+            path = build.output / name / PREPARED
+            yield Exported(name, path, graph.prepared[PREPARED], graph.export_parity, graph.export_metrics)
 
 
 def _times(build: BuildState) -> Iterator[StageTime]:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import click
 
-from qnnci.cli.options import UNTIL, names, option, project_options
+from qnnci.cli.options import FAIL_ON, UNTIL, names, option, project_options
 
 
 @click.command()
@@ -85,4 +85,29 @@ def schema() -> None:
     command.schema()
 
 
-VERBS = (build, matrix, show, init, schema)
+@click.command()
+@option("-c", "--config", env="CONFIG", help="Project file (default qnn.yaml, where there is no --run).")
+@names("--graph", "graphs", env="GRAPH", help="Only these graphs of the project. Repeatable.")
+@option("--run", "command", env="RUN", help="The export's command instead of a project file, with {output} in it.")
+@option("--name", env="NAME", help="With --run: name of the graph (default model).")
+@option("--requirements", env="REQUIREMENTS", help="With --run: what pip installs for it, a requirements file.")
+@option("--export-python", "python", env="EXPORT_PYTHON", help="With --run: its Python, such as 3.10.")
+@names("--env", "variables", env="ENV", lines=True, help="With --run: NAME=value, or NAME to pass it on. Repeatable.")
+@names("--reads", env="READS", lines=True, help="With --run: files or patterns that it reads. Repeatable.")
+@option("--reference", env="REFERENCE", help="With --run: a .npz of the original's inputs and outputs that is there.")
+@names("--input", "inputs", env="INPUTS", lines=True, help="name=1,3,224,224 or name:=CONSTANT. Repeatable.")
+@option("--output", env="OUTPUT", help="Folder for everything that is made (default build).")
+@option("--fail-on", env="FAIL_ON", type=click.Choice(FAIL_ON), help="What makes it exit with 1 (default error).")
+@option("-j", "--jobs", env="JOBS", type=click.IntRange(min=1), help="Graphs at once (default: cores).")
+@option("--cache", env="CACHE", type=click.Path(path_type=Path), help="Folder for downloads (QNNCI_CACHE).")
+@click.pass_context
+def export(
+    ctx: click.Context, /, *, jobs: int | None, cache: Path | None, graphs: tuple[str, ...], **flags: Any
+) -> None:
+    """Run a repository's own export in its own environment, prepare the graphs, and compare them with the original."""
+    from qnnci.commands import export as command
+
+    ctx.exit(command.run(graphs, jobs=jobs, cache=cache, **flags))
+
+
+VERBS = (build, export, matrix, show, init, schema)

@@ -9,13 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import click
+from rich.console import Console
 
+from qnnci.build.outcome import Built
 from qnnci.build.run import Options, Until, build
 from qnnci.errors import ExitCode
 from qnnci.files import default_cache
 from qnnci.flags import Flags, project_file
 from qnnci.plan import Target, plan
 from qnnci.project import Project
+from qnnci.project_file import ProjectFile
 from qnnci.report import github
 from qnnci.report.problems import clean
 from qnnci.report.terminal import Heard, console, progress, show_findings, show_results
@@ -39,19 +42,12 @@ def run(
     file = project_file(given)
     targets = plan(file.project, graphs)
     options = Options(cache or default_cache(), jobs or os.cpu_count() or 1, keep_going, until)
-    live = sys.stderr.isatty() and not github.on_github() and not os.environ.get("CI")
-    with progress(0 if until else _steps(file.project, targets), live=live) as listen:
-        heard = Heard(listen)
-        built = build(file, targets, options, heard)
+    built, heard = watched(file, targets, options)
     out = console()
     if built.manifest.entries:
         show_results(built.manifest, out)
-    show_findings(built.findings, out)
-    for told in dict.fromkeys(map(str, built.errors)):  # one cause may stop many targets
-        click.echo(f"error: {clean(told)}", err=True)
+    show_ending(built, heard, out)
     verdict = "passed" if built.code == ExitCode.OK else "failed"
-    if heard.nothing_new:
-        out.print(f"nothing to do: all {heard.stood} stages stood")
     if until:
         done = "converted" if until == "convert" and file.project.route != "ort" else "prepared"
         out.print(f"{verdict}: {done} {', '.join(dict.fromkeys(each.graph for each in targets))}, {built.path.parent}")
@@ -61,6 +57,23 @@ def run(
     if github.on_github():
         github.report(built.manifest, built.path, errors=built.errors, findings=report, table=report and not until)
     return built.code
+
+
+def watched(file: ProjectFile, targets: Sequence[Target], options: Options) -> tuple[Built, Heard]:
+    """Build, with a live display where somebody looks on."""
+    live = sys.stderr.isatty() and not github.on_github() and not os.environ.get("CI")
+    with progress(0 if options.until else _steps(file.project, targets), live=live) as listen:
+        heard = Heard(listen)
+        return build(file, targets, options, heard), heard
+
+
+def show_ending(built: Built, heard: Heard, out: Console) -> None:
+    """Print what was found and what went wrong, or that there was nothing to do."""
+    show_findings(built.findings, out)
+    for told in dict.fromkeys(map(str, built.errors)):  # one cause may stop many targets
+        click.echo(f"error: {clean(told)}", err=True)
+    if heard.nothing_new:
+        out.print(f"nothing to do: all {heard.stood} stages stood")
 
 
 def _steps(project: Project, targets: Sequence[Target]) -> int:

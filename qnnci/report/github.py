@@ -21,7 +21,7 @@ from qnnci.errors import QnnciError
 from qnnci.findings import SEVERITIES, Finding, Severity
 from qnnci.manifest import Manifest
 from qnnci.report.problems import Problem, clean, problems, shortened
-from qnnci.report.summary import capped, summary
+from qnnci.report.summary import capped, export_summary, summary
 from qnnci.rules import RULES
 
 PER_TYPE = 10  # GitHub shows ten annotations of each type for a step and drops the rest without a word
@@ -42,16 +42,20 @@ def report(
     errors: Sequence[QnnciError] = (),
     findings: bool = True,
     table: bool = True,
+    exports: Mapping[str, str] | None = None,
     env: Mapping[str, str] = os.environ,
 ) -> None:
     """Annotations, step summary and outputs of a build whose manifest stands at `path`.
 
-    Without `findings` or `table`, those are left to another step; errors are in no manifest and always told.
+    Without `findings` or `table`, those are left to another step; errors are in no manifest and always told. Where
+    `exports` are given, the figures of each graph, the summary is that of an export.
     """
     broken = tuple(map(_finding, errors))
     judged = tuple(Finding(**record.model_dump()) for record in manifest.findings if findings)
     _say(*annotations([*broken, *judged], folder=_folder(env)))
-    if table:
+    if exports is not None:
+        write_summary(export_summary(manifest.name, exports, [*broken, *judged], passed=manifest.passed), env)
+    elif table:
         write_summary(summary(manifest, broken), env)
     write_outputs(outputs(manifest, path, broken, env), env)
 

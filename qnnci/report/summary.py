@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import zip_longest
 
 from qnnci.findings import Finding
@@ -54,6 +54,18 @@ def summary(manifest: Manifest, errors: Sequence[Finding] = ()) -> str:
     if manifest.tools:
         tools = ", ".join(f"{name} {version}" for name, version in manifest.tools.items())
         blocks.append(f"<sub>{markdown(tools)}</sub>")
+    return "\n\n".join(blocks) + "\n"
+
+
+def export_summary(name: str, exports: Mapping[str, str], findings: Sequence[Finding], *, passed: bool) -> str:
+    """An export as Markdown: `exports` are the figures of each graph, empty where nothing was measured."""
+    verdict = f"exported {', '.join(map(markdown, exports))}" if exports else "no graph was exported"
+    blocks = [f"## {'✅' if passed else '❌'} {markdown(name)}: {verdict}"]
+    figures = [f"- {markdown(graph)}: {markdown(text)}" for graph, text in exports.items() if text]
+    if figures:
+        blocks += ["Against their original models, on the CPU:", "\n".join(figures)]
+    if findings:
+        blocks += ["### Findings", "\n".join(_item(problem) for problem in problems(findings))]
     return "\n\n".join(blocks) + "\n"
 
 

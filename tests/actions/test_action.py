@@ -148,6 +148,12 @@ def write_model(folder: Path) -> None:
     onnx.save(model, folder / "tiny.onnx")
     (folder / "qnn.yaml").write_text(PROJECT)
     (folder / "strict.yaml").write_text(PROJECT + "gates: {binary_mb: {max: 0}}\n")
+    (folder / "export.py").write_text(
+        "import os, shutil, sys; print(os.environ.get('MODE'), os.environ.get('TEST_SECRET'))\n"
+        "shutil.copy(*sys.argv[1:])\n"
+    )
+    image = np.zeros((2, 1, 3, 8, 8), np.float32)
+    np.savez(folder / "original.npz", feed_x=image, want_y=np.zeros((2, 1, 8, 8, 8), np.float32))
     # Python must not take this for the package of the same name.
     (folder / "pip.py").write_text("raise SystemExit('the wrong pip')\n")
     (folder / "onnx.py").write_text("raise SystemExit('the wrong onnx')\n")
@@ -210,6 +216,8 @@ VERBS = (
     "setup",
     "plan",
     "check",
+    "export",
+    "export-flags",
     "prepare",
     "convert",
     "compile",
@@ -246,6 +254,25 @@ def test_what_the_actions_of_one_verb_say(acted: Acted) -> None:
     archives = json.loads(acted.outputs("bundle")["archives"])
     assert [(each["soc"], each["graphs"]) for each in archives] == [(soc, ["tiny"]) for soc in BUNDLED]
     assert [each["path"] for each in archives] == [f"joined/bundles/tiny-{soc}.zip" for soc in BUNDLED]
+
+
+def test_what_an_export_gives(acted: Acted) -> None:
+    said = acted.outputs("export")
+    assert said["model"] == "examples/letters-export/build/reader/prepared.onnx"
+    assert [each["graph"] for each in json.loads(said["models"])] == ["reader"]
+    figures = json.loads(said["parity"])["reader"]
+    assert figures["outputs"]["logits"]["snr_db"] > 100
+    assert figures["metrics"]["cer"] == {"value": 0, "samples": 8}
+    said = acted.outputs("export-flags")
+    assert (said["model"], said["directory"]) == ("exports/copied/prepared.onnx", "exports")
+    assert json.loads(said["parity"])["copied"]["outputs"]["y"]["max_abs"] == 0
+    assert "s3cret-value" not in acted.log("export-flags")
+    assert acted.outcome("export-fails") == "failure"
+    said = acted.outputs("export-fails")
+    assert (said["result"], said["models"], said["parity"]) == ("fail", "[]", "{}")
+    ((properties, text),) = acted.annotations("export-fails")
+    assert properties["title"] == "The export command failed"
+    assert "there-is-none.onnx" in text
 
 
 def test_the_libraries_of_the_binaries(acted: Acted) -> None:
@@ -308,7 +335,7 @@ def test_a_hostile_folder_is_only_a_folder(acted: Acted) -> None:
     assert all(path.startswith(outputs["directory"] + "/") for path in paths)
 
 
-@pytest.mark.parametrize("which", ["model", "socs", "jobs", "config", "python", "check", "plan"])
+@pytest.mark.parametrize("which", ["model", "socs", "jobs", "config", "python", "check", "plan", "export"])
 def test_a_hostile_input_is_refused_as_text(acted: Acted, which: str) -> None:
     step = f"hostile-{which}"
     assert acted.outcome(step) == "failure"

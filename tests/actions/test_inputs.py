@@ -30,7 +30,7 @@ CALL = WORKFLOW[True]["workflow_call"]  # `on` is true in YAML 1.1
 
 def test_every_verb_has_its_action() -> None:
     wanted = {"setup", "plan", "prepare", "check", "compile", "inspect", "verify", "gate", "manifest", "bundle"}
-    wanted |= {"runtime-libs", "setup-qairt", "convert", "publish-release"}
+    wanted |= {"runtime-libs", "setup-qairt", "convert", "publish-release", "export"}
     assert set(VERBS) == wanted
 
 
@@ -84,6 +84,7 @@ def test_required_arguments_are_required_inputs(name: str) -> None:
 def test_one_name_means_one_thing() -> None:
     """An input that several actions have is described alike, but for those whose place gives them another sense."""
     differ = {("check", "model"), ("gate", "fail-on"), ("gate", "output"), ("manifest", "output")}
+    differ |= {("export", name) for name in ("config", "graph", "name", "jobs")}
     differ |= {("bundle", "config"), ("bundle", "manifest"), ("bundle", "output")}
     differ |= {("runtime-libs", name) for name in ("manifest", "socs", "layout", "archive", "output")}
     differ |= {("publish-release", name) for name in ("manifest", "name", "license")} | {("setup", "cache")}

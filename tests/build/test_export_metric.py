@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from qnnci.project import Export
 
 pytest.importorskip("onnxruntime_qnn", reason="no embedded compiler on this Python")
 
+ROOT = Path(__file__).resolve().parents[2]
 COMMAND = "python compare.py texts.json {model} {report}"
 # What recognises speech in a real repository: it takes the graph, and tells what it and the original make of the data.
 COMPARER = """
@@ -25,6 +27,19 @@ assert pathlib.Path(model).read_bytes() == pathlib.Path('cnn.onnx').read_bytes()
 print('token', os.environ.get('TOKEN'))
 pathlib.Path(report).write_text(pathlib.Path(texts).read_text())
 """
+
+
+def test_the_example_in_onnxscript_reads_the_texts_of_the_original(tmp_path):
+    ignored = shutil.ignore_patterns("build", "__pycache__")
+    folder = shutil.copytree(ROOT / "examples/letters-export", tmp_path / "letters", ignore=ignored)
+    ended = qnnci("build", "--soc", "SM8750", cwd=folder)
+    assert ended.code == 0, ended.said
+    [entry] = manifest.load(folder / "build/manifest.json").entries
+    assert entry.export_metrics == {"cer": manifest.Measured(value=0, samples=8)}
+    assert entry.export_parity["logits"].snr_db > 100
+    assert (entry.parity.inputs, entry.parity.samples) == ("the export's reference", 4)
+    texts = json.loads((folder / "build/reader/measured.json").read_text())
+    assert len(set(texts["reference"])) == 8
 
 
 @pytest.fixture
