@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import onnx
@@ -31,6 +32,9 @@ def test_a_model_and_a_chip_are_enough(cnn):
     assert once == ["source", "prepare", "check", "reference"]
     assert [each.stage for each in told.stages if each.soc == "SM8750"] == ["compile", "inspect", "verify"]
     assert all(each.state == "done" and each.began for each in told.stages)
+    page = (cnn / "build/report.html").read_text()
+    assert "passed: 2 of 2 binaries are good" in page
+    assert re.search(r"compile: [\d.]+ s", page)
     assert told.settings["graphs"]["cnn"]["gates"]["spill_fill_bytes"] == {"max": 0, "severity": "warning"}
     assert (cnn / "build/cnn/SM8750/cnn_fp16_SM8750_v79_ctx.onnx").exists()
     assert "QnnLogging" in (cnn / "build/cnn/SM8750/logs/compile.log").read_text()
@@ -161,6 +165,11 @@ def test_a_build_that_did_not_end_leaves_no_word_that_it_passed(cnn):
     graphs.with_det(cnn / "cnn.onnx")  # is refused by the compiler: the binary that stands there is another graph's
     assert qnnci("build", cwd=cnn).code == 1
     assert not (cnn / "build/cnn/SM8550/cnn_fp16_SM8550_v73.json").exists()
+    page = (cnn / "build/report.html").read_text()
+    assert '<span class="marked">' in page  # the line of the log
+    assert "Unsupported nodes in QNN EP" in page
+    assert qnnci("build", "--until", "prepare", cwd=cnn).code == 0
+    assert not (cnn / "build/report.html").exists()
 
 
 def test_a_forecast_is_told_where_the_compiler_names_no_node(tmp_path):

@@ -149,6 +149,26 @@ def test_the_gate_passes_what_is_all_there(builds):
     assert "passed: 2 of 2 binaries are good" in ended.said
 
 
+def test_the_gate_writes_a_report_of_all_with_the_logs_of_each(builds):
+    where = {"graph": "dec", "soc": "SM8750", "file": "build/dec/SM8750/logs/compile.log", "line": 2}
+    found = FindingRecord.model_validate(finding("parity", "cosine is low", **where).to_json())
+    save(builds / "qnn-dec/manifest.json", manifest(entry("dec", "SM8750"), findings=(found,)))
+    log = builds / "qnn-dec/dec/SM8750/logs/compile.log"
+    log.parent.mkdir(parents=True)
+    log.write_text("before\nwhat the tool said\nafter\n")
+    ended = qnnci("gate", ".", "--plan", PLAN, "-o", "all/manifest.json", cwd=builds)
+    assert ended.code == 0, ended.said
+    page = (builds / "all/report.html").read_text()
+    assert "passed: 2 of 2 binaries are good" in page
+    assert "what the tool said" in page
+    assert qnnci("report", ".", "-o", "again.html", cwd=builds).code == 0
+    assert (builds / "again.html").read_text() == page.replace("../", "")
+    # Of a manifest alone, whose logs are elsewhere, all but these.
+    assert qnnci("report", "all/manifest.json", "-o", "later.html", cwd=builds).code == 0
+    assert "what the tool said" not in (builds / "later.html").read_text()
+    assert qnnci("report", "nothing", cwd=builds).code == 2
+
+
 def test_a_shard_that_is_missing_fails(builds):
     (builds / "qnn-dec/manifest.json").unlink()
     ended = qnnci("gate", ".", "--plan", PLAN, cwd=builds)

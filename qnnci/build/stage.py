@@ -135,8 +135,8 @@ def broken_findings(answer: Answer, call: Call, limit: Limit, log: Iterable[str]
 
 def _lines(log: Path) -> Iterator[str]:
     """The lines of a log, however broken its bytes; a missing log has none."""
-    with contextlib.suppress(OSError), log.open(encoding="utf-8", errors="replace") as stream:
-        yield from stream
+    with contextlib.suppress(OSError), log.open(encoding="utf-8", errors="replace", newline="\n") as stream:
+        yield from (line.rstrip("\n") for line in stream)
 
 
 def _death(how: str, stage: str, limit: Limit) -> Finding:

@@ -68,7 +68,13 @@ def manifest_schema() -> None:
 @click.argument("where", type=click.Path(path_type=Path), envvar="QNNCI_INPUT_MANIFEST")
 @option("--plan", env="PLAN", help="What `qnnci matrix` printed: a target of it that nothing tells of fails.")
 @option("--fail-on", env="FAIL_ON", type=click.Choice(FAIL_ON), help="Fail on more than the builds themselves did.")
-@option("-o", "--output", env="OUTPUT", type=click.Path(path_type=Path), help="Write what was judged as one manifest.")
+@option(
+    "-o",
+    "--output",
+    env="OUTPUT",
+    type=click.Path(path_type=Path),
+    help="Write what was judged as one manifest, and report.html.",
+)
 @click.pass_context
 def gate(ctx: click.Context, /, *, where: Path, plan: str | None, fail_on: str | None, output: Path | None) -> None:
     """Judge a manifest, or a folder of builds: ends with 1 where a gate failed or a planned target is missing."""
@@ -91,4 +97,14 @@ def budget(ctx: click.Context, /, *, where: Path, resident: tuple[str, ...], soc
     ctx.exit(command.run(where, resident, socs, **how))
 
 
-VERBS = (manifest, gate, budget)
+@click.command()
+@click.argument("where", type=click.Path(path_type=Path))
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="File to write (default report.html beside it).")
+def report(*, where: Path, output: Path | None) -> None:
+    """Write report.html of a manifest, or of a folder of builds: one page that needs no network."""
+    from qnnci.commands import manifest as command
+
+    command.report(where, output)
+
+
+VERBS = (manifest, gate, report, budget)

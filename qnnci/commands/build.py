@@ -11,7 +11,7 @@ from typing import Any
 import click
 from rich.console import Console
 
-from qnnci.build.outcome import Built
+from qnnci.build.outcome import REPORT, Built
 from qnnci.build.run import Options, Until, build
 from qnnci.errors import ExitCode
 from qnnci.files import default_cache
@@ -19,7 +19,7 @@ from qnnci.flags import Flags, project_file
 from qnnci.plan import Target, plan
 from qnnci.project import Project
 from qnnci.project_file import ProjectFile
-from qnnci.report import github
+from qnnci.report import github, page
 from qnnci.report.problems import clean
 from qnnci.report.terminal import Heard, console, progress, show_findings, show_results
 
@@ -43,6 +43,9 @@ def run(
     targets = plan(file.project, graphs)
     options = Options(cache or default_cache(), jobs or os.cpu_count() or 1, keep_going, until)
     built, heard = watched(file, targets, options)
+    shown = None if until else built.path.with_name(REPORT)
+    if shown:
+        page.write(shown, built.manifest, [built.path.parent])
     out = console()
     if built.manifest.entries:
         show_results(built.manifest, out)
@@ -55,7 +58,8 @@ def run(
         good = sum(entry.passed for entry in built.manifest.entries)
         out.print(f"{verdict}: {good} of {len(targets)} binaries are good, {built.path}")
     if github.on_github():
-        github.report(built.manifest, built.path, errors=built.errors, findings=report, table=report and not until)
+        table = report and not until
+        github.report(built.manifest, built.path, page=shown, errors=built.errors, findings=report, table=table)
     return built.code
 
 

@@ -11,12 +11,13 @@ from typing import cast
 import click
 
 from qnnci import manifest_check, manifest_diff, shards
+from qnnci.build.outcome import REPORT
 from qnnci.errors import ExitCode
 from qnnci.findings import Finding, worst
 from qnnci.gates import failed
 from qnnci.manifest import FindingRecord, save, schema_text
 from qnnci.project import FailOn
-from qnnci.report import github
+from qnnci.report import github, page
 from qnnci.report.terminal import console, show_changes, show_findings, show_results
 
 
@@ -40,8 +41,10 @@ def gate(where: Path, plan: str | None, fail_on: str | None, output: Path | None
     findings = [Finding(**each.model_dump()) for each in records]
     passed = manifest.passed and not lost and not failed(findings, cast("FailOn", fail_on or "never"))
     manifest = manifest.model_copy(update={"passed": passed, "findings": records})
-    if output:
+    shown = output.with_name(REPORT) if output else None
+    if output and shown:
         save(output, manifest)
+        page.write(shown, manifest, [each.path.parent for each in found])
     out = console()
     if manifest.entries:
         show_results(manifest, out)
@@ -49,8 +52,16 @@ def gate(where: Path, plan: str | None, fail_on: str | None, output: Path | None
     good = sum(entry.passed for entry in manifest.entries)
     out.print(f"{'passed' if passed else 'failed'}: {good} of {len(manifest.entries)} binaries are good")
     if github.on_github():
-        github.report(manifest, path)
+        github.report(manifest, path, page=shown)
     return ExitCode.OK if passed else ExitCode.GATE
+
+
+def report(where: Path, output: Path | None) -> None:
+    """Write the report of a manifest, or of those in a folder, beside it."""
+    found = shards.find([where])
+    path = output or _folder(where) / REPORT
+    page.write(path, shards.join(found, _folder(where)), [each.path.parent for each in found])
+    click.echo(f"wrote {path}")
 
 
 def check(where: Path, *, as_json: bool) -> ExitCode:

@@ -39,13 +39,14 @@ def report(
     manifest: Manifest,
     path: Path,
     *,
+    page: Path | None = None,
     errors: Sequence[QnnciError] = (),
     findings: bool = True,
     table: bool = True,
     exports: Mapping[str, str] | None = None,
     env: Mapping[str, str] = os.environ,
 ) -> None:
-    """Annotations, step summary and outputs of a build whose manifest stands at `path`.
+    """Annotations, step summary and outputs of a build whose manifest stands at `path` and its report at `page`.
 
     Without `findings` or `table`, those are left to another step; errors are in no manifest and always told. Where
     `exports` are given, the figures of each graph, the summary is that of an export.
@@ -57,7 +58,8 @@ def report(
         write_summary(export_summary(manifest.name, exports, [*broken, *judged], passed=manifest.passed), env)
     elif table:
         write_summary(summary(manifest, broken), env)
-    write_outputs(outputs(manifest, path, broken, env), env)
+    shown = {"report": workspace_path(page, env)} if page else {}
+    write_outputs(outputs(manifest, path, broken, env) | shown, env)
 
 
 def report_findings(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 
 from qnnci.findings import Finding
-from qnnci.manifest import Entry, Manifest, Parity
+from qnnci.manifest import Entry, Manifest
 from qnnci.report.exports import export_lines, task_text
+from qnnci.report.figures import size, worst
 from qnnci.report.problems import Problem, clean, problems, shortened
 
 CUT = "\n\n**The summary was cut here: GitHub takes 1 MiB. `manifest.json` has everything.**\n"
@@ -70,15 +70,15 @@ def export_summary(name: str, exports: Mapping[str, str], findings: Sequence[Fin
 
 
 def _row(entry: Entry) -> tuple[str, ...]:
-    cosine, snr = _worst(entry.parity)
+    cosine, snr = worst(entry.parity)
     return (
         "✅" if entry.passed else "❌",
         markdown(entry.graph),
         markdown(f"{entry.soc} ({entry.dsp_arch})"),
         markdown(entry.precision),
-        _size(entry.bytes),
-        _size(entry.spill_fill_bytes),
-        _size(entry.vtcm_bytes),
+        size(entry.bytes),
+        size(entry.spill_fill_bytes),
+        size(entry.vtcm_bytes),
         cosine,
         snr,
         f"{entry.compile_seconds:.1f} s",
@@ -90,32 +90,6 @@ def _rows_without_binary(entries: Sequence[Entry], findings: Sequence[Finding]) 
     built = {(entry.graph, entry.soc) for entry in entries}
     wanted = dict.fromkeys((f.graph, f.soc) for f in findings if f.graph and f.soc)
     return [("❌", markdown(graph), markdown(soc), *("—",) * 7) for graph, soc in wanted if (graph, soc) not in built]
-
-
-def _worst(parity: Parity | None) -> tuple[str, str]:
-    if parity is None or not parity.outputs:
-        return "—", "—"
-    cosines = [figures.cosine for figures in parity.outputs.values()]
-    snrs = [figures.snr_db for figures in parity.outputs.values()]
-    # Rounded down: a figure below a gate must not read as if it had met it.
-    return _least(cosines, lambda x: f"{math.floor(x * 1e6) / 1e6:.6f}"), _least(snrs, lambda x: f"{x:.1f} dB")
-
-
-def _least(figures: Sequence[float | None], shown: Callable[[float], str]) -> str:
-    """The worst of all outputs; an output that has no figure is worse than any."""
-    known = [figure for figure in figures if figure is not None]
-    return shown(min(known)) if len(known) == len(figures) else "not finite"
-
-
-def _size(count: int | None) -> str:
-    if count is None:
-        return "—"
-    if count < 1 << 10:
-        return f"{count} B"
-    for unit, size in (("KiB", 1 << 10), ("MiB", 1 << 20)):
-        if count < size << 10:
-            return f"{count / size:.1f}".removesuffix(".0") + f" {unit}"
-    return f"{count / (1 << 30):.2f} GiB"
 
 
 def _item(problem: Problem) -> str:

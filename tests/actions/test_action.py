@@ -327,7 +327,8 @@ def test_a_caller_that_goes_on_can_read_why(acted: Acted) -> None:
 def test_a_hostile_folder_is_only_a_folder(acted: Acted) -> None:
     outputs = acted.outputs("one-model")
     assert acted.outcome("one-model") == "success", acted.log("one-model")
-    assert set(outputs) == {"result", "manifest", "directory", "binaries", "errors", "warnings"}
+    assert set(outputs) == {"result", "manifest", "report", "directory", "binaries", "errors", "warnings"}
+    assert outputs["report"] == f"{outputs['directory']}/report.html"
     assert outputs["directory"].startswith("x'\"; $(touch")
     assert outputs["directory"].endswith("EOF")
     paths = [binary["path"] for binary in json.loads(outputs["binaries"])]

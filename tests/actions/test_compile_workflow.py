@@ -171,6 +171,16 @@ def test_one_manifest_leads_to_every_binary(ran: Ran) -> None:
     assert {row["soc"] for row in manifest["devices"]} == {*SOCS}
 
 
+def test_the_summary_links_a_page_that_shows_all(ran: Ran) -> None:
+    page = (ran.artifacts / "qnn-report.html/qnn-report.html").read_text()
+    for graph in ("tiny", "wide"):
+        assert [soc for soc in SOCS if f"{graph} {soc}" in page] == [*SOCS]
+    summaries = [event["content"] for event in ran.commands("Good", "Gate and report", "summary")]
+    assert any("](https://github.test/artifacts/qnn-report.html)" in text for text in summaries)
+    failed = (ran.artifacts / "strict-report.html/strict-report.html").read_text()
+    assert "failed: 3 of 9 binaries are good" in failed
+
+
 def test_artifacts_hold_what_is_needed(ran: Ran) -> None:
     graph, shard = ran.artifacts / "qnn-graph-tiny", ran.artifacts / "qnn-shard-tiny-000"
     assert {path.name for path in graph.iterdir()} == {".stages", "logs", "prepared.onnx", "reference.npz"}
@@ -238,6 +248,6 @@ def test_names_of_artifacts_have_all_that_tells_their_jobs_apart() -> None:
         for step in job["steps"]
         if "upload-artifact" in step.get("uses", "")
     ]
-    assert len({name for _, name in names}) == 3
+    assert len({name for _, name in names}) == 4
     assert all(name.startswith("${{ inputs.artifact }}-") for _, name in names)
     assert all(("matrix.row." in name) == bool(matrix) for matrix, name in names)

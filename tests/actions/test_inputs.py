@@ -166,7 +166,8 @@ def test_outputs_are_those_of_a_step(name: str) -> None:
 
 def test_the_workflow_uses_the_actions_as_they_are() -> None:
     steps = [step for job in WORKFLOW["jobs"].values() for step in job["steps"]]
-    used = [(step["uses"].removeprefix("./.qnnci/actions/"), step) for step in steps if "/.qnnci/" in step["uses"]]
+    ours = [step for step in steps if "/.qnnci/" in step.get("uses", "")]
+    used = [(step["uses"].removeprefix("./.qnnci/actions/"), step) for step in ours]
     assert [name for name, _ in used] == ["plan", "convert", "compile", "gate"]
     for name, step in used:
         assert set(step["with"]) <= set(VERBS[name]["inputs"])
@@ -175,4 +176,4 @@ def test_the_workflow_uses_the_actions_as_they_are() -> None:
     assert set(re.findall(r"inputs\.([\w-]+)", text)) == set(CALL["inputs"])
     assert set(re.findall(r"secrets\.([\w-]+)", text)) == set(CALL["secrets"])
     for step, output in re.findall(r"steps\.(\w+)\.outputs\.([\w-]+)", text):
-        assert output in VERBS[step]["outputs"]
+        assert output in (("artifact-url",) if step == "page" else VERBS[step]["outputs"])

@@ -81,13 +81,13 @@ class Worker:
     """Answers as told, after writing the files that it is told to write."""
 
     def __init__(self, answer: Answer | Exception, **files: bytes) -> None:
-        self.answer, self.files, self.asked = answer, files, 0
+        self.answer, self.files, self.asked, self.log = answer, files, 0, ""
 
     def ask(self, _function, arguments, *, log, limit):
         self.asked += 1
         assert limit == LIMIT
         log.parent.mkdir(parents=True, exist_ok=True)
-        log.write_text("")
+        log.write_text(self.log)
         for name, content in self.files.items():
             Path(arguments["folder"], name).write_bytes(content)
         if isinstance(self.answer, Exception):
@@ -134,6 +134,14 @@ def test_a_stage_that_failed_has_its_place_in_time(run, answer):
     (ran,) = run.ran
     assert ran.state == "failed"
     assert ran.began
+
+
+def test_a_finding_has_the_line_of_its_log_that_says_it(run):
+    worker = Worker(Answer(refused="no"))
+    worker.log = f"words\n\nmore\n{REFUSED}\n"
+    (found,) = run(worker).findings
+    assert (found.rule, found.line) == ("cpu-fallback", 4)
+    assert found.file == "g/logs/compile.log"
 
 
 def test_another_key_is_done_again(run):
