@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from qnnci.errors import UsageError
@@ -13,6 +13,9 @@ from qnnci.rules import finding
 from qnnci.soc import Soc
 
 MAX_JOBS = 256  # GitHub's limit of one matrix
+# A job costs a machine, a checkout and an install of 530 MB before it compiles anything; a compile is often seconds.
+# Eight are two rounds on the four cores of GitHub's runners.
+CHIPS_PER_JOB = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +92,14 @@ class Shard:
         return f"{self.graph}-{self.index:03d}"
 
 
-def shards(targets: Sequence[Target], max_jobs: int = MAX_JOBS) -> tuple[Shard, ...]:
-    """Spread targets over at most `max_jobs` jobs, as evenly as whole graphs allow.
+def shards(targets: Sequence[Target], max_jobs: int | None = None) -> tuple[Shard, ...]:
+    """Spread targets over jobs: as many as `max_jobs` allows, where it is not given as few as hold `CHIPS_PER_JOB` each.
 
     Raises:
         UsageError: more graphs than jobs.
 
     """
+    size, max_jobs = (CHIPS_PER_JOB, MAX_JOBS) if max_jobs is None else (1, max_jobs)
     by_graph: dict[str, list[str]] = {}
     for target in targets:
         by_graph.setdefault(target.graph, []).append(target.soc.name)
@@ -103,21 +107,37 @@ def shards(targets: Sequence[Target], max_jobs: int = MAX_JOBS) -> tuple[Shard, 
         raise UsageError(
             f"{len(by_graph)} graphs do not fit into {max_jobs} jobs", hint="split the project into several files"
         )
-    size = 1
     while sum(-(-len(names) // size) for names in by_graph.values()) > max_jobs:
         size += 1
     return tuple(
-        Shard(graph, tuple(names[start : start + size]), start // size)
+        Shard(graph, tuple(part), index)
         for graph, names in by_graph.items()
-        for start in range(0, len(names), size)
+        for index, part in enumerate(_evenly(names, -(-len(names) // size)))
     )
 
 
-def matrix(targets: Sequence[Target], max_jobs: int = MAX_JOBS) -> dict[str, list[dict[str, str]]]:
-    """Two GitHub matrices: `graphs` to prepare once each, `shards` to compile, with SoCs joined by commas."""
+def _evenly(names: Sequence[str], count: int) -> Iterator[Sequence[str]]:
+    """Cut into `count` parts, whose sizes differ by one at most, the larger first."""
+    size, larger = divmod(len(names), count)
+    start = 0
+    for index in range(count):
+        end = start + size + (index < larger)
+        yield names[start:end]
+        start = end
+
+
+def matrix(targets: Sequence[Target], max_jobs: int | None = None) -> dict[str, list[dict[str, str | bool]]]:
+    """Two GitHub matrices: `graphs` to prepare once each for several shards, and `shards` to compile.
+
+    A graph with one shard is prepared there: a job of its own would cost a machine and save nothing. The SoCs of a
+    shard are joined by commas.
+    """
+    made = shards(targets, max_jobs)
+    several = dict.fromkeys(shard.graph for shard in made if shard.index)
     return {
-        "graphs": [{"graph": graph} for graph in dict.fromkeys(target.graph for target in targets)],
+        "graphs": [{"graph": graph} for graph in several],
         "shards": [
-            {"id": shard.id, "graph": shard.graph, "socs": ",".join(shard.socs)} for shard in shards(targets, max_jobs)
+            {"id": shard.id, "graph": shard.graph, "socs": ",".join(shard.socs), "prepared": shard.graph in several}
+            for shard in made
         ],
     }

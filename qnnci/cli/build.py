@@ -42,8 +42,13 @@ def build(
 @click.command()
 @project_options
 @names("--graph", "graphs", env="GRAPH", help="Only these graphs of the project. Repeatable.")
-@option("--max-jobs", env="MAX_JOBS", default=256, type=click.IntRange(1, 256), help="Jobs to spread the SoCs over.")
-def matrix(*, graphs: tuple[str, ...], max_jobs: int, **flags: Any) -> None:
+@option(
+    "--max-jobs",
+    env="MAX_JOBS",
+    type=click.IntRange(1, 256),
+    help="Jobs to spread the SoCs over (default: as few as hold 8 SoCs of a graph each).",
+)
+def matrix(*, graphs: tuple[str, ...], max_jobs: int | None, **flags: Any) -> None:
     """Print the graph × SoC matrix as JSON for GitHub's fromJSON; on GitHub, set it as a step's outputs too."""
     from qnnci.commands import project as command
 

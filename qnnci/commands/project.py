@@ -25,7 +25,7 @@ _BLANK = "fill-in"
 DEFAULT_SOCS = ("SM8550", "SM8650", "SM8750")
 
 
-def matrix(flags: dict[str, Any], graphs: Sequence[str], max_jobs: int) -> None:
+def matrix(flags: dict[str, Any], graphs: Sequence[str], max_jobs: int | None) -> None:
     """Print one line of JSON: {"graphs": […], "shards": […]}; on GitHub, set it as outputs, whole and by its keys."""
     file = project_file(Flags(**flags))
     made = matrix_of(plan(file.project, graphs), max_jobs)
