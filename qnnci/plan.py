@@ -93,7 +93,7 @@ class Shard:
 
 
 def shards(targets: Sequence[Target], max_jobs: int | None = None) -> tuple[Shard, ...]:
-    """Spread targets over jobs: as many as `max_jobs` allows, where it is not given as few as hold `CHIPS_PER_JOB` each.
+    """Spread targets over as many jobs as `max_jobs` allows; without it, over as few as hold `CHIPS_PER_JOB`.
 
     Raises:
         UsageError: more graphs than jobs.

@@ -20,6 +20,7 @@ from support.command import environment
 from qnnci import __version__
 from qnnci.cli.main import _main, cli
 from qnnci.errors import MachineError, UsageError
+from qnnci.plan import CHIPS_PER_JOB
 from qnnci.project_file import load, validate
 from qnnci.soc import all_socs, htp_socs
 
@@ -141,10 +142,14 @@ def test_matrix_is_one_line_for_github(qnnci):
     assert json.loads(ended.out) == {
         "graphs": [{"graph": "net"}],
         "shards": [
-            {"id": "net-000", "graph": "net", "socs": "SM8750,SM8650"},
-            {"id": "net-001", "graph": "net", "socs": "SM8550"},
+            {"id": "net-000", "graph": "net", "socs": "SM8750,SM8650", "prepared": True},
+            {"id": "net-001", "graph": "net", "socs": "SM8550", "prepared": True},
         ],
     }
+
+
+def test_matrix_says_how_many_chips_a_job_has(qnnci):
+    assert f"as few as hold {CHIPS_PER_JOB} SoCs of a graph each" in " ".join(qnnci("matrix", "--help").out.split())
 
 
 @pytest.mark.parametrize("model", ["silero_vad.onnx", "ch_PP-OCRv4_det_infer.onnx", "320n.onnx"])

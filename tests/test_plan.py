@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qnnci.errors import UsageError
-from qnnci.plan import MAX_JOBS, Target, matrix, plan, shards
+from qnnci.plan import CHIPS_PER_JOB, MAX_JOBS, Target, matrix, plan, shards
 from qnnci.project_file import validate
 from qnnci.soc import find_soc, htp_socs
 
@@ -86,11 +86,23 @@ def test_shards_are_as_small_as_fits(targets, max_jobs):
 
 
 @given(TARGETS)
-def test_a_matrix_prepares_each_graph_once(targets):
-    made = matrix(targets)
+def test_shards_of_a_graph_are_even_and_full_where_nobody_says_how_many(targets):
+    made = shards(targets)
+    for graph in {shard.graph for shard in made}:
+        sizes = [len(shard.socs) for shard in made if shard.graph == graph]
+        assert max(sizes) - min(sizes) <= 1
+        assert len(sizes) == -(-sum(sizes) // CHIPS_PER_JOB)
+
+
+@given(TARGETS, st.none() | st.integers(40, MAX_JOBS))
+def test_a_matrix_prepares_each_graph_once(targets, max_jobs):
+    made = matrix(targets, max_jobs)
     graphs = [row["graph"] for row in made["graphs"]]
     assert len(graphs) == len(set(graphs))
-    assert {row["graph"] for row in made["shards"]} == set(graphs)
+    of_shards = [row["graph"] for row in made["shards"]]
+    # What has one shard is prepared there, and in no job before.
+    assert {graph for graph in of_shards if of_shards.count(graph) > 1} == set(graphs)
+    assert all(row["prepared"] == (row["graph"] in graphs) for row in made["shards"])
     assert all(re.fullmatch(r"[A-Za-z0-9_.-]+", row["id"]) for row in made["shards"])
     assert len(json.dumps(made)) < 1 << 20  # GitHub's limit of a job's outputs
 

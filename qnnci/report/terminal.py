@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from rich import markup
 from rich.console import Console
@@ -14,13 +15,15 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.table import Column, Table
 
 from qnnci.budget import Budget
-from qnnci.build.stage import Event
 from qnnci.context.info import ContextInfo, TensorInfo
 from qnnci.findings import Finding, ranked
 from qnnci.manifest import Entry, Manifest, Parity
 from qnnci.manifest_diff import EFFECTS, Change
 from qnnci.report.exports import export_lines, task_text
 from qnnci.report.problems import clean, problems, shortened
+
+if TYPE_CHECKING:  # it brings numpy, which a job that only judges has not
+    from qnnci.build.stage import Event
 
 
 def escape(text: str) -> str:

@@ -31,7 +31,9 @@ graphs:
   wide: {source: tiny.onnx, inputs: {x: [2, 3, 8, 8]}}
 """
 STRICT = (
-    PROJECT.replace("[2, 3, 8, 8]}", "[2, 3, 8, 8]}, gates: {binary_mb: {max: 0}}") + "  gone: {source: gone.onnx}\n"
+    PROJECT.replace("[2, 3, 8, 8]}", "[2, 3, 8, 8]}, gates: {binary_mb: {max: 0}}")
+    + "  gone: {source: gone.onnx}\n"
+    + "  single: {source: tiny.onnx, inputs: {x: [1, 3, 8, 8]}, socs: [SM8550]}\n"
 )
 
 
@@ -209,7 +211,9 @@ def test_a_gate_that_fails_fails_its_shard_and_the_report_but_no_other(ran: Ran)
     manifest = ran.manifest("strict")
     assert not manifest["passed"]
     passed = {(entry["graph"], entry["soc"]): entry["passed"] for entry in manifest["entries"]}
-    assert passed == {(graph, soc): graph == "tiny" for graph in ("tiny", "wide") for soc in SOCS}
+    assert passed == {(graph, soc): graph == "tiny" for graph in ("tiny", "wide") for soc in SOCS} | {
+        ("single", "SM8550"): True
+    }
 
 
 def test_what_three_chips_have_in_common_is_one_annotation(ran: Ran) -> None:
@@ -229,6 +233,13 @@ def test_a_graph_that_cannot_be_prepared_is_told_and_stops_no_other(ran: Ran) ->
         if "Nothing is known" in event["raw"]
     ]
     assert "gone on SM8550, SM8650, SM8750" in lost
+
+
+def test_a_graph_of_one_shard_is_prepared_there(ran: Ran) -> None:
+    assert "Prepare single" not in ran.jobs("Strict")
+    said = ran.said("Strict", "Compile single-000")
+    assert "single: prepare done" in said
+    assert "single-SM8550: compile done" in said
 
 
 def test_every_job_has_our_code_from_this_workflows_commit() -> None:

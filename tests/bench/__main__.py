@@ -1,0 +1,34 @@
+"""`python -m tests.bench [SUBJECT…]`: measure, and print each figure beside its goal. Compiles are the host's."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.bench import action, build, check, logs, setup, workflow
+
+SUBJECTS = {
+    "build": build.measure,
+    "check": check.measure,
+    "logs": logs.measure,
+    "setup": setup.measure,
+    "action": action.measure,
+    "workflow": workflow.measure,
+}
+
+
+def main() -> None:
+    names = sys.argv[1:] or [*SUBJECTS]
+    if unknown := set(names) - {*SUBJECTS}:
+        sys.exit(f"no subject {', '.join(sorted(unknown))}: there are {', '.join(SUBJECTS)}")
+    figures = []
+    for name in names:
+        print(f"measuring: {name}", file=sys.stderr, flush=True)
+        with tempfile.TemporaryDirectory(prefix="qnnci-bench-") as folder:
+            figures += SUBJECTS[name](Path(folder))
+    print(*figures, sep="\n")
+
+
+if __name__ == "__main__":
+    main()
