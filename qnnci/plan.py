@@ -127,7 +127,7 @@ def _evenly(names: Sequence[str], count: int) -> Iterator[Sequence[str]]:
 
 
 def matrix(targets: Sequence[Target], max_jobs: int | None = None) -> dict[str, list[dict[str, str | bool]]]:
-    """Two GitHub matrices: `graphs` to prepare once each for several shards, and `shards` to compile.
+    """GitHub matrices: all `graphs`; those to `prepare` in a job of their own; and `shards` to compile.
 
     A graph with one shard is prepared there: a job of its own would cost a machine and save nothing. The SoCs of a
     shard are joined by commas.
@@ -135,7 +135,8 @@ def matrix(targets: Sequence[Target], max_jobs: int | None = None) -> dict[str, 
     made = shards(targets, max_jobs)
     several = dict.fromkeys(shard.graph for shard in made if shard.index)
     return {
-        "graphs": [{"graph": graph} for graph in several],
+        "graphs": [{"graph": graph} for graph in dict.fromkeys(shard.graph for shard in made)],
+        "prepare": [{"graph": graph} for graph in several],
         "shards": [
             {"id": shard.id, "graph": shard.graph, "socs": ",".join(shard.socs), "prepared": shard.graph in several}
             for shard in made

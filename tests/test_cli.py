@@ -141,6 +141,7 @@ def test_matrix_is_one_line_for_github(qnnci):
     assert ended.out.count("\n") == 1
     assert json.loads(ended.out) == {
         "graphs": [{"graph": "net"}],
+        "prepare": [{"graph": "net"}],
         "shards": [
             {"id": "net-000", "graph": "net", "socs": "SM8750,SM8650", "prepared": True},
             {"id": "net-001", "graph": "net", "socs": "SM8550", "prepared": True},

@@ -97,9 +97,10 @@ def test_shards_of_a_graph_are_even_and_full_where_nobody_says_how_many(targets)
 @given(TARGETS, st.none() | st.integers(40, MAX_JOBS))
 def test_a_matrix_prepares_each_graph_once(targets, max_jobs):
     made = matrix(targets, max_jobs)
-    graphs = [row["graph"] for row in made["graphs"]]
+    graphs = [row["graph"] for row in made["prepare"]]
     assert len(graphs) == len(set(graphs))
     of_shards = [row["graph"] for row in made["shards"]]
+    assert [row["graph"] for row in made["graphs"]] == list(dict.fromkeys(of_shards))
     # What has one shard is prepared there, and in no job before.
     assert {graph for graph in of_shards if of_shards.count(graph) > 1} == set(graphs)
     assert all(row["prepared"] == (row["graph"] in graphs) for row in made["shards"])

@@ -26,7 +26,7 @@ DEFAULT_SOCS = ("SM8550", "SM8650", "SM8750")
 
 
 def matrix(flags: dict[str, Any], graphs: Sequence[str], max_jobs: int | None) -> None:
-    """Print one line of JSON: {"graphs": […], "shards": […]}; on GitHub, set it as outputs, whole and by its keys."""
+    """Print one line of JSON, with `graphs`, `prepare` and `shards`; on GitHub, set it as outputs too."""
     file = project_file(Flags(**flags))
     made = matrix_of(plan(file.project, graphs), max_jobs)
     lines = {name: json.dumps(each, separators=(",", ":")) for name, each in {"matrix": made, **made}.items()}

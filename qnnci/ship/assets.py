@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -107,14 +108,14 @@ def assets(paths: Iterable[Path]) -> list[Asset]:
         UsageError: two files of one name, a name that GitHub would change, an empty file, or one that is too large.
 
     """
-    made: dict[str, Asset] = {}
+    made: dict[str, tuple[Path, int]] = {}
     for path in paths:
         size = path.stat().st_size
         if not _NAME.fullmatch(path.name):
             hint = "letters, digits, . _ + and - only"
             raise UsageError(f"GitHub would rename {path.name[:200]!r}", where=str(path.parent), hint=hint)
         if path.name in made:
-            raise UsageError(f"two files are called {path.name}: {made[path.name].path} and {path}", hint="rename one")
+            raise UsageError(f"two files are called {path.name}: {made[path.name][0]} and {path}", hint="rename one")
         if not size:
             raise UsageError("the file is empty", where=str(path), hint="build it again")
         if size > MOST_BYTES:
@@ -123,8 +124,12 @@ def assets(paths: Iterable[Path]) -> list[Asset]:
                 where=str(path),
                 hint="bundle each graph by itself: `qnnci bundle --name '{project}-{graph}-{soc}'`",
             )
-        made[path.name] = Asset(path.name, path, sha256(path), size)
-    return list(made.values())
+        made[path.name] = path, size
+    with ThreadPoolExecutor() as threads:  # hashing leaves Python's lock
+        digests = threads.map(sha256, [path for path, _ in made.values()])
+        return [
+            Asset(path.name, path, digest, size) for (path, size), digest in zip(made.values(), digests, strict=True)
+        ]
 
 
 def spread(every: Sequence[Asset], tag: str, most: int = MOST_ASSETS - 2) -> dict[str, list[Asset]]:

@@ -248,7 +248,7 @@ def test_each_verb_has_an_action_that_works_alone(acted: Acted, step: str) -> No
 def test_what_the_actions_of_one_verb_say(acted: Acted) -> None:
     assert acted.outcome("setup-read") == "success"
     plan = acted.outputs("plan")
-    assert json.loads(plan["graphs"]) == [{"graph": "tiny"}]
+    assert json.loads(plan["graphs"]) == json.loads(plan["prepare"]) == [{"graph": "tiny"}]
     assert [shard["socs"] for shard in json.loads(plan["shards"])] == ["SM8550", "SM8750"]
     assert plan["directory"] == "model/build"
     assert acted.outputs("prepare")["directory"] == "model/apart"

@@ -6,7 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.bench import action, build, check, logs, setup, workflow
+from tests.bench import action, build, check, logs, setup, ship, workflow
 
 SUBJECTS = {
     "build": build.measure,
@@ -14,6 +14,7 @@ SUBJECTS = {
     "logs": logs.measure,
     "setup": setup.measure,
     "action": action.measure,
+    "ship": ship.measure,
     "workflow": workflow.measure,
 }
 
