@@ -268,12 +268,12 @@ def _pattern(pattern: str) -> str:
     return pattern
 
 
-def _task_command(run: str) -> str:
-    words = _arguments(run)
-    for place, what in (("{model}", "is the model to run"), ("{report}", "it is to write its report")):
+def _measuring(command: str) -> str:
+    words = _arguments(command)
+    for place, what in (("{model}", "which model it is to run"), ("{report}", "where it is to write its report")):
         if place not in words:
-            raise ValueError(f"say with `{place}` where {what}")
-    return run
+            raise ValueError(f"say with `{place}` {what}")
+    return command
 
 
 class Verify(Model):
@@ -290,7 +290,7 @@ class Verify(Model):
     samples: Annotated[int, Field(ge=1, le=1000)] = Field(4, description="How many feeds at most.")
     seconds: Annotated[FiniteFloat, Field(gt=0)] = Field(20, description="No further feed is begun after this time.")
     seed: Annotated[int, Field(ge=0, lt=1 << 32)] = Field(0, description="Of the inputs, where none are given.")
-    command: Annotated[str, AfterValidator(_task_command)] | None = Field(
+    command: Annotated[str, AfterValidator(_measuring)] | None = Field(
         None,
         description="A command of yours that runs `{model}`, the graph and then each binary, on real data and writes "
         "`{report}`: JSON with `value`, or with `reference` and `hypothesis`, lists of texts or labels. `{graph}` is "
@@ -328,18 +328,10 @@ def _exporting(command: str) -> str:
     return command
 
 
-def _comparing(command: str) -> str:
-    said = {"{model}": "where the command is to take the .onnx file", "{report}": "where it is to write its report"}
-    for place, what in said.items():
-        if place not in _arguments(command):
-            raise ValueError(f"say with `{place}` {what}")
-    return command
-
-
 class Compare(Model):
     """What the exported graph does, against what the original model does: a command of the repository measures it."""
 
-    command: Annotated[str, AfterValidator(_comparing)] = Field(
+    command: Annotated[str, AfterValidator(_measuring)] = Field(
         description="The command. `{model}` is the exported .onnx file, `{report}` the JSON file to write: "
         "`{reference: […], hypothesis: […]}` or `{value: …}`."
     )

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qnnci.errors import UsageError
-from qnnci.flags import Flags, graph_name, parse_input, project_file
-from qnnci.project import NAME, Input
+from qnnci.flags import Flags, graph_name, parse_input, parse_variable, project_file
+from qnnci.project import NAME, VARIABLE, Input
 from qnnci.soc import find_soc
 
 FILE = """\
@@ -157,3 +157,22 @@ def test_no_input_does_more_than_complain(text):
         return
     assert name
     assert given.keys() <= {"shape", "value"}
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [("A=1", ("A", "1")), ("A", ("A", None)), ("A=", ("A", "")), ("_b2= x=y ", ("_b2", " x=y "))],
+)
+def test_a_variable_is_given_or_passed_on(text, wanted):
+    assert parse_variable(text) == wanted
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text(max_size=12))
+def test_a_variable_is_read_or_refused(text):
+    try:
+        name, _ = parse_variable(text)
+    except UsageError as error:
+        assert "NAME=value" in error.hint  # noqa: PT017 - most texts are refused, some are not
+    else:
+        assert re.fullmatch(VARIABLE, name)

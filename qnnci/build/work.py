@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 import resource
 import shlex
-import shutil
 import subprocess
 import time
 import zipfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,10 +18,8 @@ import numpy as np
 from qnnci.arrays import Arrays, load_samples, save_samples
 from qnnci.build.adapt import Order, from_binary, to_binary
 from qnnci.build.cache import seen_beside
-from qnnci.build.export import EXPORTED, MEASURED, ORIGINAL
-from qnnci.build.verdict import shell_code
+from qnnci.build.scratch import filled, fresh
 from qnnci.context.info import ContextInfo
-from qnnci.errors import UsageError
 from qnnci.files import commit, disk_errors
 from qnnci.findings import Finding
 from qnnci.model.parity import compare, finite
@@ -37,29 +33,10 @@ Json = dict[str, Any]
 
 
 def export_stage(*, command: Json, scratch: str, folder: str, reference: bool) -> Json:
-    """The model repository's export command in a venv of its own; what it wrote goes to `folder` when it is whole."""
-    from qnnci.model.exported import take
-    from qnnci.toolchain.export_venv import run_command
+    """The model repository's export command in a venv of its own."""
+    from qnnci.build.export_work import run_export
 
-    room = Path(scratch)
-    hint = f"read {os.path.relpath(folder)}/logs/export.log; run the command by hand in the project file's folder"
-    with fresh(room):
-        ended = run_command(**command)
-        wanted = {"{output}": EXPORTED, **({"{reference}": ORIGINAL} if reference else {})}
-        missing = [place for place, name in wanted.items() if not _filled(room / name)]
-        if ended.code or missing:
-            how = f"exit code {shell_code(ended.code)}" if ended.code else f"it wrote no {' and no '.join(missing)}"
-            return {"findings": _plain([finding("export-failed", f"{how}: {ended.said}", hint=hint)])}
-        try:
-            with disk_errors(Path(folder)):
-                if reference:
-                    commit(room / ORIGINAL, Path(folder) / ORIGINAL)
-                take(room / EXPORTED, Path(folder))
-        except UsageError as error:
-            message = f"what it wrote cannot be used: {error.message}"
-            return {"findings": _plain([finding("export-failed", message, hint=hint)])}
-    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10
-    return {"peak_mb": peak, "findings": []}
+    return run_export(command, Path(scratch), Path(folder), reference=reference)
 
 
 def compare_stage(*, model: str, reference: str, constants: Json) -> Json:
@@ -71,28 +48,10 @@ def compare_stage(*, model: str, reference: str, constants: Json) -> Json:
 
 
 def measure_stage(*, command: Json, scratch: str, folder: str, metric: str) -> Json:
-    """A task metric of an exported graph by a command of the repository; its report is kept."""
-    from qnnci.metric import read_report
-    from qnnci.toolchain.export_venv import run_command
+    """A task metric of an exported graph by a command of the repository."""
+    from qnnci.build.export_work import run_measure
 
-    report = Path(scratch) / MEASURED
-    hint = f"read {os.path.relpath(folder)}/logs/measure.log; run the command by hand in the project file's folder"
-    with fresh(Path(scratch)):
-        ended = run_command(**command)
-        problem = f"exit code {shell_code(ended.code)}: {ended.said}" if ended.code else ""
-        if not problem and not _filled(report):
-            problem = f"it wrote no {{report}}: {ended.said}"
-        if not problem:
-            try:
-                score = read_report(report, metric)
-            except UsageError as error:
-                problem, hint = f"its report cannot be used: {error.message}", error.hint
-        if problem:
-            return {"findings": _plain([finding("compare-failed", problem, hint=hint)])}
-        with disk_errors(Path(folder)):
-            commit(report, Path(folder) / MEASURED)
-    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10
-    return {"value": score.value, "samples": score.samples, "peak_mb": peak, "findings": []}
+    return run_measure(command, Path(scratch), Path(folder), metric)
 
 
 def prepare_stage(*, source: str, folder: str, inputs: Json, simplify: bool) -> Json:
@@ -214,7 +173,7 @@ def tool_stage(
                 preexec_fn=partial(die_with_parent, os.getpid()),  # noqa: PLW1509 - a worker has one thread
             )
             code = tool.wait()
-        made = {path: name for path, name in {**makes, **may_make}.items() if _filled(Path(path))}
+        made = {path: name for path, name in {**makes, **may_make}.items() if filled(Path(path))}
         cut = [name for path, name in made.items() if _cut_short(Path(path))]
         made = {path: name for path, name in made.items() if name not in cut}
         with disk_errors(Path(folder)):
@@ -226,23 +185,6 @@ def tool_stage(
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10
     missing = sorted(set(makes.values()) - set(made.values()))
     return {"exit_code": code, "missing": missing, "cut": cut, "peak_mb": peak, "findings": _plain(found)}
-
-
-@contextmanager
-def fresh(room: Path) -> Iterator[None]:
-    """An empty scratch folder while a tool works, and none after it."""
-    shutil.rmtree(room, ignore_errors=True)
-    with disk_errors(room):
-        room.mkdir(parents=True)
-    try:
-        yield
-    finally:
-        shutil.rmtree(room, ignore_errors=True)
-
-
-def _filled(path: Path) -> bool:
-    # Behind a link stands a file of somebody else, whose mode is not ours to set.
-    return path.is_file() and not path.is_symlink() and path.stat().st_size > 0
 
 
 def _cut_short(path: Path) -> bool:

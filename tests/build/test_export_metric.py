@@ -149,7 +149,7 @@ def test_a_token_reaches_the_command_and_not_its_log(repo, monkeypatch):
     ("compare", "said"),
     [
         ({"command": "python compare.py {model}"}, "say with `{report}` where it is to write its report"),
-        ({"command": "python compare.py {report}"}, "say with `{model}` where the command is to take the .onnx file"),
+        ({"command": "python compare.py {report}"}, "say with `{model}` which model it is to run"),
         ({"command": "python 'compare.py {report}"}, "not a command: No closing quotation"),
         ({"max": None}, "give `min` or `max`"),
         ({"min": 0}, "give `min` or `max`"),
