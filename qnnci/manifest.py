@@ -12,6 +12,8 @@ from qnnci.errors import UsageError
 from qnnci.files import write_text
 from qnnci.soc import all_socs, find_soc
 
+MEASUREMENTS = "measurements.json"
+
 
 class Record(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -65,6 +67,75 @@ class Task(Record):
     samples: int
 
 
+class Vitals(Record):
+    """Battery and heat of a device at one moment; None is what it does not say.
+
+    `thermal_status` is Android's, 0 (none) to 6 (shutdown); `hottest` names the sensor that has `hottest_c` degrees.
+    """
+
+    battery_percent: float | None = None
+    battery_uah: int | None = None
+    battery_mv: int | None = None
+    battery_c: float | None = None
+    charging: bool | None = None
+    thermal_status: int | None = None
+    hottest: str = ""
+    hottest_c: float | None = None
+
+
+class DeviceRun(Record):
+    """One run of a task on a device. `cpu_percent` and `threads` are shares of one core, None and {} where too short.
+
+    `asleep_seconds` is the longest time in which the device did not look at the process, beyond what it should.
+    """
+
+    processor: Literal["npu", "cpu"]
+    seconds: float
+    cpu_percent: float | None
+    threads: dict[str, float]
+    asleep_seconds: float
+    before: Vitals
+    after: Vitals
+
+
+class Spread(Record):
+    """Of several runs: the middle one, the least and the most."""
+
+    median: float
+    low: float
+    high: float
+
+
+class DeviceMeasurement(Record):
+    """A fixed task on a device: so many `inferences`, or so many `minutes`, again and again.
+
+    `sha256` is of the binary that was measured, `qairt` the version of the libraries that it ran with. The figures are
+    those of whole processes: loading is in them. `cpu_task` says what ran on the CPU, empty where nothing did.
+    """
+
+    device: str
+    system: str
+    soc_model: str
+    transport: Literal["adb", "ssh"]
+    sha256: str
+    qairt: str
+    at: str
+    inferences: int | None
+    minutes: float | None
+    cpu_task: str
+    runs: tuple[DeviceRun, ...]
+    npu_seconds: Spread | None
+    npu_cpu_percent: Spread | None
+    cpu_seconds: Spread | None
+    cpu_cpu_percent: Spread | None
+
+
+class Measurements(Record):
+    """What stands beside a binary in measurements.json, so that builds find it again."""
+
+    measurements: tuple[DeviceMeasurement, ...] = ()
+
+
 class Entry(Record):
     """One target: its binary, where it comes from, and what the binary itself says. Sizes in bytes.
 
@@ -103,6 +174,7 @@ class Entry(Record):
     export_parity: dict[str, Figures] | None = None
     export_metrics: dict[str, Measured] | None = None
     task: Task | None = None
+    measurements: tuple[DeviceMeasurement, ...] = ()
     compile_seconds: float
     compile_peak_mb: int | None
     built_at: str
@@ -216,6 +288,19 @@ def device_for(manifest: Manifest, soc_model: str) -> Device | None:
         return table.get(find_soc(soc_model).name)
     except UsageError:
         return None
+
+
+def measured_beside(binary: Path, sha256: str) -> tuple[DeviceMeasurement, ...]:
+    """What was measured on devices with this very binary, as measurements.json beside it has it."""
+    try:
+        kept = Measurements.model_validate_json((binary.parent / MEASUREMENTS).read_bytes())
+    except (OSError, ValidationError):  # there is none, or one of another version
+        return ()
+    return tuple(each for each in kept.measurements if each.sha256 == sha256)
+
+
+def keep_measurements(binary: Path, measurements: tuple[DeviceMeasurement, ...]) -> None:
+    write_text(binary.parent / MEASUREMENTS, Measurements(measurements=measurements).model_dump_json(indent=2) + "\n")
 
 
 def schema_text() -> str:

@@ -30,6 +30,8 @@ def check(manifest: Manifest, place: Callable[[str], Path]) -> list[Finding]:
         found += [each.at(**here) for each in _file(entry, path, made)]
         if path in said:
             found += [each.at(**here) for each in _binary(entry, said[path], path.name)]
+        if any(each.sha256 != entry.sha256 for each in entry.measurements):
+            found.append(finding("measurement-stale", "figures of a device are of another binary").at(**here))
         if entry.context_model and not place(entry.context_model).is_file():
             found.append(finding("file-missing", f"{entry.context_model} is not there").at(**here))
     if manifest.devices != devices(manifest.entries):

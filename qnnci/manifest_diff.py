@@ -43,6 +43,7 @@ _EFFECTS: Mapping[str, tuple[Effect, str]] = {
     "graph_name": ("interface", "the name of the graph in the binary"),
     "soc_id": ("interface", "the chip in the binary"),
     "dsp_arch": ("interface", "the dsp arch in the binary"),
+    "measurements": ("record", "what was measured on devices"),
     "passed": ("record", "the verdict"),
     "license": ("record", "the licence"),
 }
@@ -85,7 +86,19 @@ def _fields(old: Entry, new: Entry) -> Iterator[Change]:
     for field in before:
         if field not in _ALWAYS and before[field] != after[field]:
             effect, meaning = _EFFECTS.get(field, ("record", field.replace("_", " ")))
-            yield Change(old.graph, old.soc, field, effect, meaning, before[field], after[field])
+            values = [_short(field, each[field]) for each in (before, after)]
+            yield Change(old.graph, old.soc, field, effect, meaning, *values)
+
+
+def _short(field: str, value: Any) -> Any:
+    """Of measurements only where, when and the middle of the runs: each has a table of its own."""
+    if field != "measurements":
+        return value
+    keys = ("npu_seconds", "npu_cpu_percent", "cpu_seconds", "cpu_cpu_percent")
+    return [
+        {"device": each["device"], "at": each["at"], **{key: each[key]["median"] for key in keys if each[key]}}
+        for each in value
+    ]
 
 
 def _tools(old: Manifest, new: Manifest) -> Iterator[Change]:

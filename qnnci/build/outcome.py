@@ -23,6 +23,7 @@ from qnnci.manifest import (
     StageTime,
     Wanted,
     devices,
+    measured_beside,
     save,
 )
 from qnnci.plan import Target
@@ -153,6 +154,8 @@ def _entry(build: BuildState, target: Target) -> Entry | None:
         float_ops=graph.float_ops.get(target.precision, ()),
         passed=not (graph.broken or state.broken or gates.failed(found, build.project.fail_on)),
     )
+    if made := measured_beside(folder / target.binary, entry.sha256):
+        entry = entry.model_copy(update={"measurements": made})
     sidecar = folder / target.sidecar
     for stale in set(folder.glob(f"{target.graph}_*.json")) - {sidecar}:
         stale.unlink()  # of another precision, whose binary is gone too

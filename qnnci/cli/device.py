@@ -98,4 +98,38 @@ def device_run(
     ctx.exit(command.compare_all(address, ssh_options, where, soc=soc or "", **how))
 
 
+@device.command("measure")
+@_device_options
+@_run_options
+@click.option("--inferences", type=click.IntRange(min=1), help="The task: so many (default 1000).")
+@click.option("--minutes", type=click.FloatRange(min=0.01), help="The task: so long, such as 30; for the battery.")
+@click.option("--repeat", default=3, type=click.IntRange(min=1), help="How often, NPU and CPU in turn (default 3).")
+@click.option("--rest", default=30.0, type=click.FloatRange(min=0), help="Seconds between runs (default 30).")
+@click.option(
+    "--cpu-model-lib", "cpu_library", type=click.Path(path_type=Path), help="Model library to run on the CPU."
+)
+@click.option("--cpu-command", default="", help="Command on the device that does the same task on its CPU.")
+@click.option("--push", multiple=True, type=click.Path(path_type=Path), help="File for that command. Repeatable.")
+@click.option("--seconds", type=click.FloatRange(min=1), help="Limit of one run (default twice --minutes and an hour).")
+@click.option("--record/--no-record", default=True, help="Write the figures into the manifest (default).")
+@click.pass_context
+def device_measure(
+    ctx: click.Context, /, *, address: str, soc: str | None, ssh_options: tuple[str, ...], where: Path, **how: Any
+) -> None:
+    """Measure wall time, CPU, battery and heat of a binary on a device, and of its CPU for the same task."""
+    from qnnci.commands import device_measure as command
+
+    task = {
+        name: how.pop(name)
+        for name in ("inferences", "minutes", "repeat", "rest", "cpu_library", "cpu_command", "push")
+    }
+    if task["inferences"] and task["minutes"]:
+        raise click.UsageError("--inferences and --minutes are two tasks: give one")
+    if task["cpu_library"] and task["cpu_command"]:
+        raise click.UsageError("--cpu-model-lib and --cpu-command are two tasks: give one")
+    if not task["minutes"]:
+        task["inferences"] = task["inferences"] or 1000
+    ctx.exit(command.measured(address, ssh_options, where, command.Wanted(**task), soc=soc or "", **how))
+
+
 VERBS = (device,)

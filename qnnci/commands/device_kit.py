@@ -56,17 +56,18 @@ class Case:
     inputs: str
 
     @property
-    def _order(self) -> Order:
+    def order(self) -> Order:
+        """What its route does to axes where their sizes do not tell."""
         return "same" if self.entry.route == "ort" else "channel-last"
 
     def feeds(self) -> list[Arrays]:
         """As the binary takes them."""
-        return [to_binary(feed, self.graph.inputs, self._order) for feed, _ in self.samples]
+        return [to_binary(feed, self.graph.inputs, self.order) for feed, _ in self.samples]
 
     def outputs(self, made: Sequence[Arrays]) -> list[Arrays]:
         """The binary's outputs as the graph has them."""
         pairs = zip(made, self.samples, strict=True)
-        return [from_binary(got, want, self.graph.outputs, self._order) for got, (_, want) in pairs]
+        return [from_binary(got, want, self.graph.outputs, self.order) for got, (_, want) in pairs]
 
 
 def reach(address: str, ssh_options: Sequence[str], soc: str) -> Reached:
@@ -177,7 +178,7 @@ def libraries(
         {},
         "",
         default_cache(),
-        lambda text: click.echo(text, err=True),
+        say,
     )
     with tempfile.TemporaryDirectory(prefix="qnnci-libs-") as name:
         (Path(name) / "scratch").mkdir()
@@ -189,8 +190,27 @@ def libraries(
         yield written if isinstance(written, Path) else written.path
 
 
-def tool(reached: Reached, qairt: str, root: str | None, name: str) -> Path:
-    """A program of the SDK that runs on the device.
+def kit(
+    reached: Reached, qairt: str, libs: Path, root: str | None, *, name: str = run.NET_RUN, prepare: bool = False
+) -> dict[str, Path]:
+    """What goes to a device beside a binary: the libraries of its chip, and a tool, which may lie among them.
+
+    Raises:
+        QnnciError: something is nowhere to be had.
+
+    """
+    there = any(libs.rglob(name))
+    program = None if there else tool(reached, qairt, root, name)
+    return run.kit(libs, arch=reached.soc.arch, prepare=prepare, tool=program, name=name)
+
+
+def say(text: str) -> None:
+    """Tell how it goes on, beside what is printed for programs."""
+    click.echo(text, err=True)
+
+
+def tool(reached: Reached, qairt: str, root: str | None, name: str, *, place: str = "bin") -> Path:
+    """A program of the SDK that runs on the device, or a library of it, whose `place` is lib.
 
     Raises:
         ToolMissing: there is no such SDK, or it has none for this device.
@@ -200,11 +220,11 @@ def tool(reached: Reached, qairt: str, root: str | None, name: str) -> Path:
     found = sdk.find(version[0] if version else None, root)
     folders = _TOOLS[reached.link.transport.kind]
     for pattern in folders:
-        places = sorted((found.root / "bin").glob(f"{pattern}/{name}"), key=_numbers)
+        places = sorted((found.root / place).glob(f"{pattern}/{name}"), key=_numbers)
         if places:
             return places[-1]
     raise ToolMissing(
-        f"QAIRT {found.version} has no {name} for this device: there is no bin/{folders[0]}/{name}",
+        f"QAIRT {found.version} has no {name} for this device: there is no {place}/{folders[0]}/{name}",
         hint="`qnnci sdk install` leaves it out: name an SDK that was unpacked by hand with `--sdk`",
     )
 

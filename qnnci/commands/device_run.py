@@ -18,7 +18,7 @@ from qnnci.device.about import folder_for
 from qnnci.errors import ExitCode
 from qnnci.files import write_text
 from qnnci.findings import Finding, worst
-from qnnci.manifest import Entry, Parity
+from qnnci.manifest import Parity
 from qnnci.model.parity import compare
 from qnnci.project import ParityGate
 from qnnci.report import github
@@ -64,7 +64,7 @@ def compare_all(
     broke = False
     for same in _by_version(cases):
         with device_kit.libraries(reached, same[0].entry.qairt, libs, root) as local:
-            kit = _kit(reached, same[0].entry, local, root)
+            kit = device_kit.kit(reached, same[0].entry.qairt, local, root)
             for each, ran in _on_device(reached, same, kit, folder, seconds, keep=keep):
                 broke |= not ran.worked
                 judged, told = _judged(each, ran, bounds)
@@ -83,12 +83,6 @@ def _by_version(cases: Sequence[Case]) -> list[list[Case]]:
     return list(groups.values())
 
 
-def _kit(reached: Reached, entry: Entry, libs: Path, root: str | None) -> dict[str, Path]:
-    there = any(libs.rglob(run.NET_RUN))
-    tool = None if there else device_kit.tool(reached, entry.qairt, root, run.NET_RUN)
-    return run.kit(libs, arch=reached.soc.arch, tool=tool)
-
-
 def _on_device(
     reached: Reached, cases: Sequence[Case], kit: dict[str, Path], folder: str, seconds: float, *, keep: bool
 ) -> list[tuple[Case, run.Ran]]:
@@ -98,19 +92,15 @@ def _on_device(
     ended = []
     with room.opened(reached.link, place, key, keep=keep) as at:
         for each in cases:
-            ran = run.once(at, each.binary, each.graph, each.feeds(), kit, timeout=seconds, say=_say)
+            ran = run.once(at, each.binary, each.graph, each.feeds(), kit, timeout=seconds, say=device_kit.say)
             log = each.binary.parent / "logs" / LOG
             write_text(log, ran.log)
             if not ran.worked:
-                _say(f"all that it said: {os.path.relpath(log)}")
+                device_kit.say(f"all that it said: {os.path.relpath(log)}")
             ended.append((each, ran))
         if keep:
-            _say(f"kept on the device: {at.path}")
+            device_kit.say(f"kept on the device: {at.path}")
     return ended
-
-
-def _say(text: str) -> None:
-    click.echo(text, err=True)
 
 
 def _judged(case: Case, ran: run.Ran, bounds: Sequence[ParityGate]) -> tuple[Parity | None, list[Finding]]:

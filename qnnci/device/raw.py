@@ -15,7 +15,7 @@ from qnnci.arrays import Arrays
 from qnnci.context.info import GraphInfo, TensorInfo
 from qnnci.errors import ToolCrashed, UsageError
 
-LIST = "in/list.txt"
+IN, LIST = "in", "list.txt"
 OUT = "out"
 _CARRIED = re.compile(r"(?P<sign>[SU]?)(?:INT|FIXED_POINT)_(?P<bits>8|16|32|64)")
 _RESULT = re.compile(rf"(?:\./)?{OUT}/Result_(?P<number>\d{{1,9}})/(?P<name>.+?)(?P<native>_native)?\.raw")
@@ -37,8 +37,8 @@ def carrier(tensor: TensorInfo) -> np.dtype[Any]:
     raise UsageError(f"{tensor.name} is {tensor.dtype}, which is not run here")
 
 
-def pack(feeds: Sequence[Arrays], graph: GraphInfo, path: Path) -> None:
-    """Write feeds to a tar, with the input list that names them.
+def pack(feeds: Sequence[Arrays], graph: GraphInfo, path: Path, folder: str = IN) -> None:
+    """Write feeds to a tar, in a folder with the input list that names them.
 
     Raises:
         UsageError: a feed lacks an input of the binary, or has another shape or kind.
@@ -49,11 +49,11 @@ def pack(feeds: Sequence[Arrays], graph: GraphInfo, path: Path) -> None:
         for number, feed in enumerate(feeds):
             words = []
             for index, tensor in enumerate(graph.inputs):
-                name = f"in/{number}_{index}.raw"
+                name = f"{folder}/{number}_{index}.raw"
                 _add(tar, name, _bytes(feed, tensor))
                 words.append(f"{tensor.name}:={name}" if len(graph.inputs) > 1 else name)
             lines.append(" ".join(words))
-        _add(tar, LIST, "".join(f"{line}\n" for line in lines).encode())
+        _add(tar, f"{folder}/{LIST}", "".join(f"{line}\n" for line in lines).encode())
 
 
 def _bytes(feed: Arrays, tensor: TensorInfo) -> bytes:

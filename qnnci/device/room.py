@@ -95,6 +95,34 @@ class Room:
             self.stop()
             raise
 
+    def start(self, command: str, every: float) -> None:
+        """Begin one program that goes on without the connection, looked at every so many seconds; see `ended`.
+
+        Raises:
+            QnnciError: as `Link.ask`.
+
+        """
+        write = "\n".join(
+            f"printf %s {shlex.quote(text)} >{name}"
+            for name, text in (("task.sh", task(command)), ("watch.sh", watch(every)))
+        )
+        self.link.tell(
+            f"mkdir -p {self.path} && cd {self.path} && rm -f code pid samples.txt log.txt || exit 1\n{write}\n"
+            "if command -v setsid >/dev/null; then free=setsid; else free=nohup; fi\n"
+            "$free sh ./watch.sh </dev/null >/dev/null 2>&1 &"
+        )
+
+    def ended(self) -> tuple[int, float] | None:
+        """Exit code and seconds of what was begun; None while it runs.
+
+        Raises:
+            QnnciError: as `Link.ask`.
+
+        """
+        said = self.link.tell(f"cat {self.path}/code 2>/dev/null || true")
+        match = re.fullmatch(r"\s*(\d{1,3}) ([\d.]{1,20}) ([\d.]{1,20})\s*", said, re.ASCII)
+        return (int(match[1]), max(0.0, float(match[3]) - float(match[2]))) if match else None
+
     def stop(self) -> None:
         """End what runs in the folder, if anything does and the device can still be asked."""
         with contextlib.suppress(QnnciError):
@@ -124,6 +152,35 @@ def task(command: str) -> str:
     """A script that becomes one program, which finds the libraries of its folder."""
     host, dsp = "$PWD${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}", ";".join(("$PWD", *_DSP_FOLDERS))
     return f'echo $$ >pid\nexport LD_LIBRARY_PATH="{host}" ADSP_LIBRARY_PATH="{dsp}"\nexec {command}\n'
+
+
+def watch(every: float) -> str:
+    """A script that runs task.sh and looks at it: what `qnnci.device.ticks` reads, how it ended, and when."""
+    return f"""\
+getconf CLK_TCK >hz 2>/dev/null || echo 100 >hz
+read began rest </proc/uptime
+(
+  sh ./task.sh >log.txt 2>&1
+  code=$?
+  read now rest </proc/uptime
+  echo "$code $began $now" >code.part
+  mv code.part code
+) &
+while [ ! -f pid ] && [ ! -f code ]; do sleep 0.1 2>/dev/null || sleep 1; done
+while [ -f watch.sh ] && [ ! -f code ]; do
+  p=$(cat pid 2>/dev/null)
+  if [ -n "$p" ] && [ -r /proc/$p/stat ]; then
+    read now rest </proc/uptime
+    {{
+      echo "@ $now"
+      for q in $p $(cat /proc/$p/task/*/children 2>/dev/null); do cat /proc/$q/stat; done
+      echo -
+      cat /proc/$p/task/*/stat
+    }} >>samples.txt 2>/dev/null
+  fi
+  sleep {every:g}
+done
+"""
 
 
 @contextlib.contextmanager

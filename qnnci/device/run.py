@@ -133,7 +133,7 @@ def once(
         raw.pack(given, graph, packed)
         own = plain(binary.name)
         place.put({**kit, own: binary, _FEEDS: packed}, say)
-        place.link.tell(f"cd {place.path} && rm -rf in {raw.OUT} && tar -xf {_FEEDS}", timeout=300)
+        place.link.tell(f"cd {place.path} && rm -rf {raw.IN} {raw.OUT} && tar -xf {_FEEDS}", timeout=300)
         say(f"running {len(given)} feeds on {place.link.address}")
         reply = place.run(command(f"--retrieve_context {own}"), timeout=timeout)
         log = reply.output if not reply.code else reply.output + logcat(place)
@@ -144,11 +144,11 @@ def once(
         return Ran(reply.code, log, report, tuple(raw.unpack(made, graph, len(given))))
 
 
-def command(model: str, *more: str, backend: str = HTP) -> str:
+def command(model: str, *more: str) -> str:
     """The command line in a room; native files carry the binary's own dtypes, without a change in between."""
-    native = "--use_native_input_files --use_native_output_files"
-    run = f"./{NET_RUN} --backend {backend} {model} --input_list {raw.LIST} --output_dir {raw.OUT} {native}"
-    return " ".join((run, *more))
+    native = ("--use_native_input_files", "--use_native_output_files")
+    inputs = f"--input_list {raw.IN}/{raw.LIST} --output_dir {raw.OUT}"
+    return " ".join((f"./{NET_RUN} --backend {HTP} {model} {inputs}", *native, *more))
 
 
 def logcat(place: Room) -> str:

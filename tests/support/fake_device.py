@@ -113,6 +113,18 @@ def setting(folder: Path, **more: Any) -> None:
     file.write_text(json.dumps({**old, **more}))
 
 
+def ended(process: int) -> bool:
+    """Wait until a process is gone, or dead and not collected yet; it has been killed, so this comes."""
+    for _ in range(600):
+        try:
+            if ") Z " in Path(f"/proc/{process}/stat").read_text():
+                return True
+        except OSError:
+            return True
+        time.sleep(0.1)
+    return False
+
+
 def _program(path: Path, text: str) -> None:
     path.write_text(text)
     path.chmod(0o755)
