@@ -92,7 +92,7 @@ def _fields(old: Entry, new: Entry) -> Iterator[Change]:
 
 def _short(field: str, value: Any) -> Any:
     """Of measurements only where, when and the middle of the runs: each has a table of its own."""
-    if field != "measurements":
+    if field != "measurements" or not isinstance(value, list):
         return value
     keys = ("npu_seconds", "npu_cpu_percent", "cpu_seconds", "cpu_cpu_percent")
     return [
