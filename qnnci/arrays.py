@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import zipfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -14,24 +15,47 @@ from qnnci.files import replacing
 Arrays = dict[str, NDArray[Any]]
 
 
-def save_samples(path: Path, samples: Sequence[tuple[Arrays, Arrays]]) -> None:
-    """Write (feed, outputs) pairs to one .npz whose keys are `<index>/feed/<name>` and `<index>/want/<name>`."""
-    arrays = {
-        f"{index}/{kind}/{name}": array
-        for index, pair in enumerate(samples)
-        for kind, named in zip(("feed", "want"), pair, strict=True)
-        for name, array in named.items()
-    }
-    with replacing(path) as part, part.open("wb") as file:
-        np.savez(file, **arrays)  # type: ignore[arg-type] # numpy's stub takes the names for its own options
+def save_samples(path: Path, samples: Iterable[tuple[Arrays, Arrays]]) -> None:
+    """Write (feed, outputs) pairs to one .npz whose keys are `<index>/feed/<name>` and `<index>/want/<name>`.
+
+    One pair is held at a time. The same pairs give the same bytes.
+    """
+    with replacing(path) as part, zipfile.ZipFile(part, "w") as archive:
+        for index, pair in enumerate(samples):
+            for kind, named in zip(("feed", "want"), pair, strict=True):
+                for name, array in named.items():
+                    with archive.open(f"{index}/{kind}/{name}.npy", "w", force_zip64=True) as file:
+                        np.lib.format.write_array(file, np.asanyarray(array), allow_pickle=False)
 
 
 def load_samples(path: Path) -> list[tuple[Arrays, Arrays]]:
     """Read what `save_samples` wrote."""
-    samples: dict[int, tuple[Arrays, Arrays]] = {}
     with np.load(path, allow_pickle=False) as archive:
-        for key in archive.files:
-            index, kind, name = key.split("/", 2)
-            feed, want = samples.setdefault(int(index), ({}, {}))
-            (feed if kind == "feed" else want)[name] = archive[key]
+        return [(_named(archive, keys, "feed"), _named(archive, keys, "want")) for keys in _by_sample(archive.files)]
+
+
+class Feeds:
+    """The feeds of what `save_samples` wrote, read when they are asked for."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        with np.load(path, allow_pickle=False) as archive:
+            self._keys = _by_sample(archive.files)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __getitem__(self, index: int) -> Arrays:
+        with np.load(self._path, allow_pickle=False) as archive:
+            return _named(archive, self._keys[index], "feed")
+
+
+def _by_sample(keys: Iterable[str]) -> list[list[str]]:
+    samples: dict[int, list[str]] = {}
+    for key in keys:
+        samples.setdefault(int(key.split("/", 1)[0]), []).append(key)
     return [samples[index] for index in sorted(samples)]
+
+
+def _named(archive: Any, keys: Iterable[str], kind: str) -> Arrays:
+    return {name: archive[key] for key in keys for _, of, name in [key.split("/", 2)] if of == kind}

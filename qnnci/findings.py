@@ -52,3 +52,8 @@ def ranked(findings: Iterable[Finding]) -> list[Finding]:
 def worst(findings: Iterable[Finding]) -> Severity | None:
     found = {f.severity for f in findings}
     return next((s for s in SEVERITIES if s in found), None)
+
+
+def plain(findings: Iterable[Finding]) -> list[dict[str, Any]]:
+    """Return findings as JSON has them."""
+    return [each.to_json() for each in findings]

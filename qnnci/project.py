@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-import shlex
-from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, FiniteFloat, model_validator
 
 from qnnci.errors import UsageError
+from qnnci.quantization import Calibrating
 from qnnci.soc import Soc, find_soc, htp_arches
+from qnnci.strict import VARIABLE, Command, Model, Pattern, arguments
 
 Precision = Literal["fp16", "w8a8", "w8a16", "w4a16"]
 Route = Literal["ort", "model-lib", "dlc"]
@@ -36,15 +36,7 @@ NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$"
 # Of a graph with `each`, whose placeholders are filled in before anything else looks at the name.
 GRAPH_NAME = r"^[A-Za-z0-9{][A-Za-z0-9_.{}-]{0,99}$"
 SHA256 = r"^[0-9a-f]{64}$"
-PYTHON = r"^3\.\d{1,2}$"
-VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
 METRIC = r"^[A-Za-z0-9][A-Za-z0-9_.@-]{0,59}$"
-
-
-class Model(BaseModel):
-    """Strict and frozen: an unknown key is an error, and nothing changes after loading."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 def _constant(value: object) -> object:
@@ -254,22 +246,8 @@ class Limits(Model):
     )
 
 
-def _arguments(command: str) -> str:
-    """All words of a command after the program, in one line."""
-    try:
-        return " ".join(shlex.split(command)[1:])
-    except ValueError as error:
-        raise ValueError(f"not a command: {error}") from error
-
-
-def _pattern(pattern: str) -> str:
-    if not pattern or PurePosixPath(pattern).is_absolute():
-        raise ValueError("a file or a pattern such as *.py, from the project file's folder")
-    return pattern
-
-
 def _measuring(command: str) -> str:
-    words = _arguments(command)
+    words = arguments(command)
     for place, what in (("{model}", "which model it is to run"), ("{report}", "where it is to write its report")):
         if place not in words:
             raise ValueError(f"say with `{place}` {what}")
@@ -296,7 +274,7 @@ class Verify(Model):
         "`{report}`: JSON with `value`, or with `reference` and `hypothesis`, lists of texts or labels. `{graph}` is "
         "always the graph. It runs in qnnci's own Python.",
     )
-    reads: tuple[Annotated[str, AfterValidator(_pattern)], ...] = Field(
+    reads: tuple[Pattern, ...] = Field(
         (), description="Files, or patterns, that the command reads beside those in it: a change runs it anew."
     )
     metric: Annotated[str, Field(pattern=METRIC)] | None = Field(
@@ -323,7 +301,7 @@ class Verify(Model):
 
 
 def _exporting(command: str) -> str:
-    if "{output}" not in _arguments(command):
+    if "{output}" not in arguments(command):
         raise ValueError("say with `{output}` where the command is to write the .onnx file")
     return command
 
@@ -348,24 +326,12 @@ class Compare(Model):
         return self
 
 
-class Export(Model):
+class Export(Command):
     """The model repository's own export, run in a virtual environment of its own. No shell: only words and quotes."""
 
     run: Annotated[str, AfterValidator(_exporting)] = Field(
         description="The command. `{output}` is the .onnx file to write, `{reference}` the .npz with the model's own "
         "inputs and outputs, where it writes one."
-    )
-    requirements: Annotated[str, Field(min_length=1)] | None = Field(
-        None, description="What pip installs before: a requirements file. Default: nothing."
-    )
-    python: Annotated[str, Field(pattern=PYTHON)] | None = Field(
-        None, description="Which Python, such as 3.10. Default: the one that runs qnnci."
-    )
-    env: dict[Annotated[str, Field(pattern=VARIABLE)], str | None] = Field(
-        {}, description="Environment of the command; `null` takes a value, such as a token, from that of qnnci."
-    )
-    inputs: tuple[Annotated[str, AfterValidator(_pattern)], ...] = Field(
-        (), description="Files, or patterns, that the export reads beside those in `run`: a change exports anew."
     )
     reference: Annotated[str, Field(min_length=1)] | None = Field(
         None, description="A .npz in the repository, where the command does not write `{reference}` itself."
@@ -400,7 +366,7 @@ class Bundle(Model):
     groups: str | None = Field(
         None, description="What the graphs' names are made of, such as `{size}-{t}s`: `name` may use the parts."
     )
-    add: tuple[Annotated[str, AfterValidator(_pattern)], ...] = Field(
+    add: tuple[Pattern, ...] = Field(
         (), description="Files and folders, or patterns such as LICENSE*, from the project file's folder."
     )
     archive: ArchiveKind = Field("tar.bz2", description="The archive's form.")
@@ -424,6 +390,9 @@ class Graph(Model):
     precision: Precisions | None = Field(None, description="Default: the project's.")
     socs: SocNames | None = Field(None, description="Default: the project's.")
     simplify: bool = Field(default=True, description="Run onnxsim.")
+    calibration: Calibrating | None = Field(
+        None, description="Inputs on which ranges are measured, for fixed-point precisions: where they are, or more."
+    )
     convert: Convert | None = Field(None, description="SDK routes: over the project's.")
     gates: Gates | None = Field(None, description="Default: the project's.")
     verify: Verify | None = Field(None, description="Default: the project's.")
@@ -475,6 +444,13 @@ class Project(Model):
         """The project's settings with what the graph sets itself over them."""
         own = self.graphs[graph].convert
         return self.convert.model_copy(update=own.model_dump(exclude_unset=True)) if own else self.convert
+
+    @model_validator(mode="after")
+    def _one_calibration(self) -> Project:
+        for name, graph in self.graphs.items():
+            if graph.calibration and self.convert_for(name).input_list and self.route != "ort":
+                raise ValueError(f"{name} has a `calibration`, and an `input_list` under `convert`: give one of them")
+        return self
 
     def gates_for(self, graph: str) -> Gates:
         return self.graphs[graph].gates or self.gates

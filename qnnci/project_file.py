@@ -12,7 +12,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from qnnci.errors import UsageError
-from qnnci.project import GRAPH_NAME, NAME, PYTHON, SHA256, VARIABLE, Project
+from qnnci.project import GRAPH_NAME, NAME, SHA256, Project
+from qnnci.strict import PYTHON, VARIABLE
 from qnnci.variants import expand
 from qnnci.yaml_lines import Loc, read
 

@@ -80,6 +80,26 @@ def test_a_quantized_graph_for_two_chips(folder, sdk, route):
         assert not (folder / "build" / entry.binary).with_suffix(".bin.bin").exists()
 
 
+def test_the_calibration_that_route_ort_takes_too(folder, sdk):
+    route = "model-lib"  # which turns axes; dlc is the same without that
+    images = [np.fromfile(folder / f"calib/{index}.raw", np.float32).reshape(1, 8, 8, 3) for index in range(8)]
+    np.savez(folder / "c.npz", image=np.stack(images).transpose(0, 1, 4, 2, 3))  # the graph's own axes
+    project(folder, {"cnn": {**FLOAT, "calibration": "c.npz"}}, ["SM8550"], route=route, precision="w8a16")
+    ended = qnnci("build", cwd=folder, **sdk)
+    assert ended.code == 0, ended.said
+    entry = manifest.load(folder / "build/manifest.json").entries[0]
+    assert entry.inputs[0].dtype == "UFIXED_POINT_16"
+    assert entry.parity.outputs["features"].snr_db > 30
+    project(folder, {"cnn": QUANTIZED}, ["SM8550"], route=route, precision="w8a16", output="other")
+    assert qnnci("build", "--no-verify", cwd=folder, **sdk).code == 0
+    other = manifest.load(folder / "other/manifest.json").entries[0]
+    assert entry.inputs == other.inputs  # the very ranges of the same samples as .raw files of channel-last axes
+    both = {"cnn": {**QUANTIZED, "calibration": "c.npz"}}
+    project(folder, both, ["SM8550"], route=route, precision="w8a16")
+    ended = qnnci("build", cwd=folder, **sdk)
+    assert (ended.code, "give one of them" in ended.said) == (2, True)
+
+
 def test_a_second_build_does_nothing_and_a_changed_sample_converts_anew(folder, sdk):
     project(folder, {"cnn": QUANTIZED}, ["SM8550"], route="dlc", precision="w8a16")
     assert qnnci("build", cwd=folder, **sdk).code == 0
@@ -113,7 +133,7 @@ def test_what_would_silently_become_a_float_graph_is_refused(folder, sdk):
     ended = qnnci("build", cwd=folder, **sdk)
     assert ended.code == 1
     assert "error quantize-needed" in ended.said
-    assert "input_list" in ended.said.split("→")[1]
+    assert "calibration" in ended.said.split("→")[1]
     assert "convert" not in ended.said.split("✗")[0]  # nothing is made for a target that is refused
 
 

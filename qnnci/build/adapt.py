@@ -16,7 +16,7 @@ from qnnci.errors import UsageError
 
 Order = Literal["same", "channel-last"]
 
-_CHANNEL_LAST = {3: (0, 2, 1), 4: (0, 2, 3, 1), 5: (0, 2, 3, 4, 1)}
+CHANNEL_LAST = {3: (0, 2, 1), 4: (0, 2, 3, 1), 5: (0, 2, 3, 4, 1)}
 _BITS = re.compile(r"(?P<sign>[SU])FIXED_POINT_(?P<bits>\d+)")
 
 
@@ -56,10 +56,10 @@ def permutation(shape: Sequence[int], wanted: Sequence[int], order: Order) -> tu
     Where several orders fit, the converter's habit decides; where only others fit, the first of them.
     """
     rank = len(shape)
-    if len(wanted) != rank or rank not in _CHANNEL_LAST:
+    if len(wanted) != rank or rank not in CHANNEL_LAST:
         return None
     same = tuple(range(rank))
-    habit = _CHANNEL_LAST[rank] if order == "channel-last" else same
+    habit = CHANNEL_LAST[rank] if order == "channel-last" else same
     for axes in (habit, same, *itertools.permutations(range(rank))):
         if [shape[axis] for axis in axes] == list(wanted):
             return None if axes == same else axes

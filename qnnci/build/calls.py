@@ -19,7 +19,7 @@ REFERENCE = "reference.npz"
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One stage of `what` (a graph's name or a target's id): a function of `qnnci.build.work` and its arguments.
+    """One stage of `what` (a graph's name or a target's id): a function of a module of `qnnci.build` and its arguments.
 
     `tool` is set where the stage is one call of a program of the SDK, `quantized` where it is to quantize. `beside` is
     the folder of what it may read in addition to what is in its key.
@@ -35,6 +35,7 @@ class Call:
     tool: str = ""
     quantized: bool = False
     beside: Path = Path()
+    module: str = "work"
 
 
 def inputs_of(graph: Graph) -> dict[str, Any]:
@@ -70,8 +71,9 @@ def reference(
     given: Path | None,
     keys: dict[str, Any],
     original: Path | None = None,
+    calibration: Path | None = None,
 ) -> Call:
-    """What the source gives on the CPU: of the inputs `given`, else of those that an `original` model was run on."""
+    """What the source gives on the CPU: of the inputs `given`, else of an `original` model's, else of `calibration`."""
     inputs = inputs_of(graph)
     return Call(
         name,
@@ -84,6 +86,7 @@ def reference(
             "inputs": inputs,
             "given": str(given) if given else "",
             "original": str(original) if original else "",
+            "calibration": str(calibration) if calibration else "",
             "samples": verify.samples,
             "seed": verify.seed,
         },

@@ -14,6 +14,7 @@ from qnnci.errors import UsageError
 from qnnci.files import SCRATCH
 from qnnci.model.digests import sha256_of
 from qnnci.project import Export, Graph
+from qnnci.strict import Command
 from qnnci.toolchain.export_venv import own_python
 
 EXPORTED = "exported.onnx"
@@ -33,12 +34,12 @@ def export(name: str, settings: Export, folder: Path, base: Path, cache: Path) -
     room = folder / f"{SCRATCH}export"
     places = {"{output}": str(room / EXPORTED), "{reference}": str(room / ORIGINAL)}
     arguments = {
-        "command": _command(settings.run, places, settings, base, cache),
+        "command": command(settings.run, places, settings, base, cache),
         "scratch": str(room),
         "folder": str(folder),
         "reference": settings.writes_reference,
     }
-    key = key_of(run=settings.run, **_decides(settings.run, settings, base, cache))
+    key = key_of(run=settings.run, **decides(settings.run, settings, base, cache, "export"))
     return Call(name, "export", folder, arguments, key, (EXPORTED, DATA, ORIGINAL))
 
 
@@ -53,25 +54,25 @@ def measure(
     """
     if settings.compare is None:
         return None
-    folder, command = folder.absolute(), settings.compare.command
+    folder, run = folder.absolute(), settings.compare.command
     room = folder / f"{SCRATCH}measure"
     places = {"{model}": str(folder / EXPORTED), "{report}": str(room / MEASURED)}
     arguments = {
-        "command": _command(command, places, settings, base, cache),
+        "command": command(run, places, settings, base, cache),
         "scratch": str(room),
         "folder": str(folder),
         "metric": settings.compare.metric,
     }
-    decides = _decides(command, settings, base, cache)
-    key = key_of(exported=exported, compare=command, metric=settings.compare.metric, **decides)
+    decisive = decides(run, settings, base, cache, "export")
+    key = key_of(exported=exported, compare=run, metric=settings.compare.metric, **decisive)
     return Call(name, "measure", folder, arguments, key, (MEASURED,))
 
 
-def _command(command: str, places: dict[str, str], settings: Export, base: Path, cache: Path) -> dict[str, Any]:
+def command(run: str, places: dict[str, str], settings: Command, base: Path, cache: Path) -> dict[str, Any]:
     """Return the arguments of `qnnci.toolchain.export_venv.run_command`."""
     base = base.absolute()
     return {
-        "argv": [filled(word, places) for word in shlex.split(command)],
+        "argv": [filled(word, places) for word in shlex.split(run)],
         "base": str(base),
         "env": settings.env,
         "requirements": str(base / settings.requirements) if settings.requirements else "",
@@ -80,11 +81,11 @@ def _command(command: str, places: dict[str, str], settings: Export, base: Path,
     }
 
 
-def _decides(command: str, settings: Export, base: Path, cache: Path) -> dict[str, Any]:
+def decides(run: str, settings: Command, base: Path, cache: Path, whose: str) -> dict[str, Any]:
     """What decides a command's result beside the command itself; no value of a secret is in it."""
     base = base.absolute()
     further = [base / settings.requirements] if settings.requirements else []
-    read = sorted({*files_read(command, settings.inputs, base, "export"), *further})
+    read = sorted({*files_read(run, settings.inputs, base, whose), *further})
     return {
         "python": settings.python or own_python(),
         "env": settings.env,

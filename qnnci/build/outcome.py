@@ -40,6 +40,7 @@ BROKEN = frozenset(
         "export-failed",
         "compare-failed",
         "metric-failed",
+        "calibration-failed",
     }
 )
 # Findings that say that something which the work needs is not there.

@@ -32,8 +32,16 @@ class Route(Protocol):
     def refusals(self, target: Target, *, quantized: bool) -> list[Finding]:
         """What cannot be, before any tool runs. `quantized` says that the graph holds QDQ pairs."""
 
-    def conversions(self, graph: str, precision: Precision, folder: Path, prepared: dict[str, str]) -> list[Call]:
-        """Stages that are done once for all chips of a precision, in order; `folder` is the graph's."""
+    def calibrates(self, graph: str, precision: Precision, *, quantized: bool) -> bool:
+        """Whether its conversions take the graph's calibration inputs."""
+
+    def conversions(
+        self, graph: str, precision: Precision, folder: Path, prepared: dict[str, str], calibration: dict[str, str]
+    ) -> list[Call]:
+        """Stages that are done once for all chips of a precision, in order; `folder` is the graph's.
+
+        `calibration` is the file of calibration inputs, by name to sha256; empty where there is none.
+        """
 
     def compile(
         self, target: Target, folder: Path, prepared: dict[str, str], converted: dict[str, str], nodes: Sequence[str]
@@ -60,8 +68,14 @@ class OrtRoute:
             return [finding("quantize-needed", message)]
         return []
 
-    def conversions(self, graph: str, precision: Precision, folder: Path, prepared: dict[str, str]) -> list[Call]:
-        del graph, precision, folder, prepared
+    def calibrates(self, graph: str, precision: Precision, *, quantized: bool) -> bool:
+        del graph, precision, quantized
+        return False
+
+    def conversions(
+        self, graph: str, precision: Precision, folder: Path, prepared: dict[str, str], calibration: dict[str, str]
+    ) -> list[Call]:
+        del graph, precision, folder, prepared, calibration
         return []
 
     def compile(

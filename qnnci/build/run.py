@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from qnnci import gates
-from qnnci.build import cache, calls, export, task
+from qnnci.build import cache, calibrate, calls, export, task
 from qnnci.build.cache import Record
 from qnnci.build.calls import Call
 from qnnci.build.outcome import MANIFEST, REPORT, Built, finish
@@ -185,13 +185,51 @@ class _Run:
 
     def _add_once(self, name: str, wanted: Sequence[Target]) -> None:
         """What is done once for all chips: a conversion for each precision, and what the original gives."""
-        jobs = [
-            self._job((name, each), "convert", lambda: _FIRST, self._convert, ("examine sdk",))
-            for each in dict.fromkeys(target.precision for target in wanted)
-        ]
-        if self.project.verify_for(name).enabled and (wanted or self.options.until):
-            jobs.append(self._job(name, "reference", lambda: _FIRST, self._reference))
+        precisions, state = dict.fromkeys(target.precision for target in wanted), self.state.graphs[name]
+        verified = self.project.verify_for(name).enabled and bool(wanted or self.options.until)
+        jobs: list[Job[Worker]] = []
+        first: tuple[str, ...] = ()
+        if (verified and self._feeds_of_calibration(name)) or any(
+            self.route.calibrates(name, each, quantized=state.quantized) for each in precisions
+        ):
+            first = (f"calibrate {name}",)
+            state.precisions = tuple(precisions)
+            jobs.append(self._job(name, "calibrate", lambda: _FIRST, self._calibrate))
+        after = ("examine sdk", *first)
+        jobs += [self._job((name, each), "convert", lambda: _FIRST, self._convert, after) for each in precisions]
+        if verified:
+            jobs.append(self._job(name, "reference", lambda: _FIRST, self._reference, first))
         self.schedule.add(*jobs)
+
+    def _feeds_of_calibration(self, name: str) -> bool:
+        """Whether binaries are verified on the calibration inputs, which are better than random ones."""
+        given = self.project.graphs[name].calibration
+        return given is not None and not given.random and not self.project.verify_for(name).inputs
+
+    def _calibrate(self, name: str, worker: Worker) -> None:
+        graph, state = self.project.graphs[name], self.state.graphs[name]
+        if graph.calibration is None:
+            return
+        ranges = {key: each.range for key, each in graph.inputs.items() if each.range}
+        folder, base = self.output / name, self.file.base
+        call = calibrate.calibrate(name, graph.calibration, ranges, folder, base, self.options.cache, state.prepared)
+        # Where all that reads it is done, on another machine perhaps, the file itself is not needed.
+        state.calibration = cache.load(call.folder, call.stage, call.key, files=False)
+        done = state.calibration is not None and all(
+            cache.load(each.folder, each.stage, each.key) is not None
+            for each in (
+                self._reference_call(name),
+                *(call for kind in state.precisions for call in self._chain(name, kind)[-1:]),
+            )
+        )
+        record = self.stages.run(call, worker, files=not done)
+        self.state.note(name, record.findings, "calibrate")
+        state.calibration = record if calibrate.CALIBRATION in record.files else None
+
+    def _chain(self, name: str, precision: Precision) -> list[Call]:
+        state = self.state.graphs[name]
+        files = state.calibration.files if state.calibration else {}
+        return self.route.conversions(name, precision, self.output / name, state.prepared, files)
 
     def _fetched(self, name: str, graph: Graph) -> Source:
         self.listen(Event(name, "source", "start"))
@@ -260,10 +298,10 @@ class _Run:
             return
         name, precision = what
         state = self.state.graphs[name]
+        if state.calibration is None and self.route.calibrates(name, precision, quantized=state.quantized):
+            return
         made: dict[str, str] = {}
-        chain = state.conversions[precision] = self.route.conversions(
-            name, precision, self.output / name, state.prepared
-        )
+        chain = state.conversions[precision] = self._chain(name, precision)
         # What only leads to the others need not travel with them.
         ends = [cache.load(call.folder, call.stage, call.key) for call in chain[1:]]
         for call in chain:
@@ -294,14 +332,26 @@ class _Run:
         for call in chain:
             cache.forget(call.folder, call.stage)
 
-    def _reference(self, name: str, worker: Worker) -> None:
+    def _reference_call(self, name: str) -> Call:
         state, verify = self.state.graphs[name], self.project.verify_for(name)
         graph, folder = self.project.graphs[name], self.output / name
         given = self.file.base / verify.inputs if verify.inputs else None
-        original = None if given else export.original(graph.export, folder, self.file.base)
-        keys = {"source": state.source_sha256, "model": state.prepared}
-        call = calls.reference(name, graph, verify, folder, state.source, given=given, original=original, keys=keys)
-        state.reference = self.stages.run(call, worker)
+        kept = state.calibration.files if state.calibration and self._feeds_of_calibration(name) else {}
+        return calls.reference(
+            name,
+            graph,
+            verify,
+            folder,
+            state.source,
+            given=given,
+            original=None if given else export.original(graph.export, folder, self.file.base),
+            calibration=folder / calibrate.CALIBRATION if kept else None,
+            keys={"source": state.source_sha256, "model": state.prepared, "calibration": kept},
+        )
+
+    def _reference(self, name: str, worker: Worker) -> None:
+        state = self.state.graphs[name]
+        state.reference = self.stages.run(self._reference_call(name), worker)
         self.state.note(name, state.reference.findings, "reference")
         state.task = self._task(name, self.output / name, self.output / name / calls.PREPARED, state.prepared, worker)
 

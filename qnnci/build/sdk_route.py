@@ -14,6 +14,7 @@ from typing import Any
 
 from qnnci.build.adapt import Order
 from qnnci.build.cache import digests, key_of
+from qnnci.build.calibrate import CALIBRATION
 from qnnci.build.calls import PREPARED, Call
 from qnnci.files import SCRATCH
 from qnnci.findings import Finding
@@ -35,6 +36,9 @@ WIDTHS: dict[Precision, dict[str, int]] = {
     "w4a16": {"act": 16, "weights": 4, "bias": 32},
 }
 _V68 = 68
+# Layouts under which the converter leaves an input's axes as they are.
+_AS_THEY_ARE = frozenset({"NDHWC", "NHWC", "NFC", "NTF", "TNF", "NF", "NC", "F", "NONTRIVIAL"})
+_LIST = "input_list.txt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +83,10 @@ class SdkRoute:
         quantizes = options.quantized or quantized
         found = config_findings(self.project.compile.htp, self.sdk.numbers)
         if target.precision != "fp16" and not quantizes:
-            message = f"{target.precision} without `input_list` or `quantization_overrides` under `convert`: the tools"
-            hint = "give calibration inputs (`convert: {input_list: …}`), or use `precision: fp16`"
+            message = (
+                f"{target.precision} without `calibration`, and no `input_list` or overrides under `convert`: the tools"
+            )
+            hint = "give the graph calibration inputs (`calibration: …`), or use `precision: fp16`"
             found.append(finding("quantize-needed", f"{message} would make a float graph and say nothing", hint=hint))
         if target.precision == "fp16" and quantizes:
             message = "the precision is fp16, but what `convert` gives makes a quantized graph"
@@ -93,16 +99,21 @@ class SdkRoute:
             found.append(finding("sdk-missing-arch", message))
         return found
 
+    def calibrates(self, graph: str, precision: Precision, *, quantized: bool) -> bool:
+        del quantized
+        return precision != "fp16" and self.project.graphs[graph].calibration is not None
+
     def conversion(self, graph: str, precision: Precision) -> tools.Conversion:
         """What the tools are told for a graph in one precision. Paths are absolute: tools run elsewhere."""
         settings, widths = self.project.convert_for(graph), WIDTHS[precision]
+        calibrated = self.calibrates(graph, precision, quantized=False)
         return tools.Conversion(
             act_bitwidth=settings.act_bitwidth or widths.get("act"),
             weights_bitwidth=settings.weights_bitwidth or widths.get("weights"),
             bias_bitwidth=settings.bias_bitwidth or widths.get("bias"),
             float_bitwidth=settings.float_bitwidth,
-            input_list=self._path(settings.input_list),
-            native_inputs=settings.native_inputs,
+            input_list=self._path(settings.input_list) or (Path(_LIST) if calibrated else None),
+            native_inputs=settings.native_inputs or calibrated,
             out_nodes=settings.out_nodes,
             input_dtypes=settings.input_dtypes,
             input_layouts=settings.input_layouts,
@@ -153,25 +164,34 @@ class SdkRoute:
             steps.append(Step(f"library-{target}", tools.model_library(cpp, weights, room, target)))
         return steps
 
-    def conversions(self, graph: str, precision: Precision, folder: Path, prepared: dict[str, str]) -> list[Call]:
+    def conversions(
+        self, graph: str, precision: Precision, folder: Path, prepared: dict[str, str], calibration: dict[str, str]
+    ) -> list[Call]:
         folder = (folder / precision).absolute()
         options, files = self.conversion(graph, precision), {}
         form: tuple[tuple[str, ...], ...] = ()
         calibrates = "convert" if self.project.route == "model-lib" else "quantize"
         listed = [options.overrides] if options.overrides else []
-        if options.input_list is not None:
-            samples = read_input_list(options.input_list, self.file.base, folder / SCRATCH)
-            listed, form = [*listed, *samples.files], samples.form
-            options = replace(options, input_list=scratch(folder, calibrates) / "input_list.txt")
-            files = {str(options.input_list): samples.text}
+        samples: dict[str, Any] = {}
+        if options.input_list is not None and self.calibrates(graph, precision, quantized=False):
+            layouts = self.project.convert_for(graph).input_layouts
+            kept = [name for name, layout in layouts.items() if layout.upper() in _AS_THEY_ARE]
+            options = replace(options, input_list=scratch(folder, calibrates) / _LIST)
+            samples = {"samples": str(folder.parent / CALIBRATION), "text": _LIST, "order": self.order, "kept": kept}
+            form = (tuple(kept),)
+        elif options.input_list is not None:
+            given = read_input_list(options.input_list, self.file.base, folder / SCRATCH)
+            listed, form = [*listed, *given.files], given.form
+            options = replace(options, input_list=scratch(folder, calibrates) / _LIST)
+            files = {str(options.input_list): given.text}
         listed += [Path(value) for word in options.extra if self._is_file(value := word.rpartition("=")[2])]
         looked = [digest for path in listed for digest in digests(path)]
-        keys: dict[str, Any] = {"model": prepared, "listed": looked, "form": form}
+        keys: dict[str, Any] = {"model": prepared, "listed": looked, "form": form, "calibration": calibration}
         made = []
         for step in self.steps(graph, options, (folder.parent / PREPARED).absolute(), folder):
             quantizes = options.quantized and step.stage in {"convert", "quantize"}
-            listing = files if step.stage == calibrates else {}
-            call = self._call(f"{graph}-{precision}", step, folder, keys, quantized=quantizes, files=listing)
+            here = {"files": files, "samples": samples} if step.stage == calibrates else {}
+            call = self._call(f"{graph}-{precision}", step, folder, keys, quantized=quantizes, **here)
             made.append(call)
             keys = {"before": call.key}
         return made
@@ -214,6 +234,7 @@ class SdkRoute:
         *,
         quantized: bool = False,
         files: dict[str, str] | None = None,
+        samples: dict[str, Any] | None = None,
     ) -> Call:
         command, room, python = step.command, scratch(folder, step.stage), self.sdk.tools_python(self.cache)
         made = {str(path): str(path.relative_to(room)) for path in command.makes}
@@ -227,6 +248,7 @@ class SdkRoute:
             "makes": made,
             "may_make": also,
             "files": files or {},
+            "calibration": samples,
         }
         # Where the build's folder and the project stand decides nothing.
         places = (str(folder.parent), str(self.file.base.absolute()))

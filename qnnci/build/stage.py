@@ -23,8 +23,9 @@ from qnnci.rules import finding
 from qnnci.toolchain.pool import Answer, Limit, Worker
 
 # Stages whose errors are not a model's: they are looked at anew each time.
-_RETRIED = frozenset({"examine", "export", "measure", "metric"})
-_COMMANDS = frozenset({"export", "measure", "metric"})  # whose logs alone have the rest of what a user's command said
+_RETRIED = frozenset({"examine", "export", "measure", "metric", "calibrate"})
+# Whose logs alone have the rest of what a user's command said.
+_COMMANDS = frozenset({"export", "measure", "metric", "calibrate"})
 
 State = Literal["start", "done", "cached", "failed"]
 
@@ -82,7 +83,7 @@ class Stages:
         log = call.folder / "logs" / f"{call.stage}.log"
         before = {name: _stamp(call.folder / name) for name in call.outputs}
         function = "tool" if call.tool else call.stage
-        answer = worker.ask(f"qnnci.build.work:{function}_stage", call.arguments, log=log, limit=self.limit)
+        answer = worker.ask(f"qnnci.build.{call.module}:{function}_stage", call.arguments, log=log, limit=self.limit)
         written = {name: "" for name in call.outputs if _stamp(call.folder / name) not in {None, before[name]}}
         place = os.path.relpath(log, self.base)
         broken = broken_findings(answer, call, self.limit, _lines(log), wrote=bool(written))

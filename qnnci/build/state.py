@@ -46,6 +46,8 @@ class GraphState:
     nodes: tuple[str, ...] = ()
     forecasts: list[Finding] = field(default_factory=list)
     quantized: bool = False
+    precisions: tuple[Precision, ...] = ()  # that are built
+    calibration: Record | None = None
     reference: Record | None = None
     task: Record | None = None
     exported: Record | None = None

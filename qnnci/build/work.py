@@ -8,20 +8,20 @@ import shlex
 import subprocess
 import time
 import zipfile
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from qnnci.arrays import Arrays, load_samples, save_samples
+from qnnci.arrays import Arrays, Feeds, load_samples, save_samples
 from qnnci.build.adapt import Order, from_binary, to_binary
 from qnnci.build.cache import seen_beside
+from qnnci.build.calibrate import unpack
 from qnnci.build.scratch import filled, fresh
 from qnnci.context.info import ContextInfo
 from qnnci.files import commit, disk_errors
-from qnnci.findings import Finding
+from qnnci.findings import Finding, plain
 from qnnci.model.parity import compare, finite
 from qnnci.project import Input
 from qnnci.rules import finding
@@ -44,7 +44,7 @@ def compare_stage(*, model: str, reference: str, constants: Json) -> Json:
     from qnnci.model.exported import compare
 
     samples, outputs, found = compare(Path(model), Path(reference), constants)
-    return {"samples": samples, "outputs": outputs, "findings": _plain(found)}
+    return {"samples": samples, "outputs": outputs, "findings": plain(found)}
 
 
 def measure_stage(*, command: Json, scratch: str, folder: str, metric: str) -> Json:
@@ -63,7 +63,7 @@ def prepare_stage(*, source: str, folder: str, inputs: Json, simplify: bool) -> 
         files_beside(Path(source)), Path(source).parent
     )  # before they are read: a change meanwhile counts
     found = prepare(Path(source), Path(folder), inputs=_inputs(inputs), simplify=simplify)
-    return {"findings": _plain(found), "reads": reads}
+    return {"findings": plain(found), "reads": reads}
 
 
 def check_stage(*, model: str, inputs: Json) -> Json:
@@ -75,14 +75,23 @@ def check_stage(*, model: str, inputs: Json) -> Json:
     nodes = [node for graph in walk(load(path).graph) for node in graph.node]
     quantized = any(node.op_type in {"QuantizeLinear", "DequantizeLinear"} for node in nodes)
     return {
-        "findings": _plain(check(path, inputs=_inputs(inputs))),
+        "findings": plain(check(path, inputs=_inputs(inputs))),
         "nodes": [node.name for node in nodes],
         "quantized": quantized,
     }
 
 
 def reference_stage(
-    *, source: str, model: str, out: str, inputs: Json, given: str, original: str, samples: int, seed: int
+    *,
+    source: str,
+    model: str,
+    out: str,
+    inputs: Json,
+    given: str,
+    original: str,
+    calibration: str,
+    samples: int,
+    seed: int,
 ) -> Json:
     """Feeds, and what the original computes from them on the CPU, to `out`."""
     from qnnci.model import feeds
@@ -99,6 +108,9 @@ def reference_stage(
         made, unfit = feeds_of(Path(original), wanted, count=samples)
         found += [finding("reference-unfit", unfit)] if unfit else []
     told = given or ("the export's reference" if made else f"seeded ({seed})")
+    if calibration and not made:
+        kept = Feeds(Path(calibration))
+        made, told = [kept[index] for index in range(min(samples, len(kept)))], "calibration inputs"
     if not made:
         ranges = {name: each.range for name, each in fixed.items() if each.range}
         made = feeds.seeded(wanted, ranges, count=samples, seed=seed)
@@ -109,7 +121,7 @@ def reference_stage(
     bad = sorted({name for _, want in pairs for name, array in want.items() if not finite(array)})
     message = "the original itself gives NaN or infinity on the CPU in "
     found += [finding("not-finite", message + ", ".join(bad))] if bad else []
-    return {"samples": len(pairs), "inputs": told, "findings": _plain(found)}
+    return {"samples": len(pairs), "inputs": told, "findings": plain(found)}
 
 
 def compile_stage(
@@ -137,7 +149,7 @@ def examine_stage(*, root: str, version: str, route: str, cache: str) -> Json:
 
     sdk = Sdk(Path(root), version)
     python = sdk.tools_python(Path(cache))
-    return {"findings": _plain([each for tool in ROUTE_TOOLS[route] for each in check_tool(sdk, tool, python)])}
+    return {"findings": plain([each for tool in ROUTE_TOOLS[route] for each in check_tool(sdk, tool, python)])}
 
 
 def tool_stage(
@@ -150,6 +162,7 @@ def tool_stage(
     makes: dict[str, str],
     may_make: dict[str, str],
     files: dict[str, str],
+    calibration: Json | None = None,
 ) -> Json:
     """One program of the SDK, run in a scratch folder; what it made is moved to `folder` once it has ended.
 
@@ -160,6 +173,8 @@ def tool_stage(
             for path, text in files.items():
                 Path(path).parent.mkdir(parents=True, exist_ok=True)
                 Path(path).write_text(text, encoding="utf-8")
+            if calibration:
+                unpack(Path(scratch), **calibration)
         # Beside the log, which holds the tool's own words only: a path in the command could read as one of them.
         with disk_errors(Path(command_file)):
             Path(command_file).write_text(f"{shlex.join(argv)}\n", encoding="utf-8")
@@ -184,7 +199,7 @@ def tool_stage(
     found = [each for library in android for each in page_size_findings(library)]
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10
     missing = sorted(set(makes.values()) - set(made.values()))
-    return {"exit_code": code, "missing": missing, "cut": cut, "peak_mb": peak, "findings": _plain(found)}
+    return {"exit_code": code, "missing": missing, "cut": cut, "peak_mb": peak, "findings": plain(found)}
 
 
 def _cut_short(path: Path) -> bool:
@@ -225,7 +240,7 @@ def verify_stage(*, context_model: str, reference: str, info: Json, soc_id: int,
         gots.append(from_binary(got, want, graph.outputs, order))
         wants.append(want)
     outputs, found = compare(wants, gots)
-    return {"samples": len(gots), "outputs": outputs, "findings": _plain(found)}
+    return {"samples": len(gots), "outputs": outputs, "findings": plain(found)}
 
 
 def metric_stage(*, argv: list[str], base: str, report: str, metric: str, route: str) -> Json:
@@ -265,7 +280,3 @@ def doctor_stage(*, folder: str, soc_id: int, vtcm_mb: int) -> Json:
 
 def _inputs(data: Json) -> dict[str, Input]:
     return {name: Input.model_validate(each) for name, each in data.items()}
-
-
-def _plain(findings: Sequence[Finding]) -> list[Json]:
-    return [each.to_json() for each in findings]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 import re
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,8 +17,13 @@ from numpy.typing import NDArray
 
 from qnnci.arrays import Arrays
 from qnnci.errors import UsageError
+from qnnci.sample_list import Line, read_lines
 
-_KINDS = "a .npz file, a folder of .npz files (one a sample), or a folder of <input>.npy or <input>.raw files"
+INPUT_LIST = "input_list.txt"
+_KINDS = (
+    "a .npz file, a folder of .npz files (one a sample), a folder of <input>.npy or <input>.raw files, "
+    "or an input_list.txt"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,21 +53,69 @@ def _draw(rng: np.random.Generator, spec: Spec, given: tuple[float, float] | Non
 
 
 def load(path: Path, specs: Sequence[Spec], *, count: int) -> list[Arrays]:
-    """Read up to `count` feeds; an array with one more leading axis than its input holds one sample a row.
+    """Read up to `count` feeds, as `read` does."""
+    return list(itertools.islice(read(path, specs), count))
+
+
+def read(path: Path, specs: Sequence[Spec], *, base: Path = Path(), native: bool = True) -> Iterator[Arrays]:
+    """Read feeds one after the other; an array with one more leading axis than its input holds one sample a row.
+
+    `base` is where the paths in an input list may start, `native` says that its files have the inputs' own types,
+    not float32.
 
     Raises:
         UsageError: nothing there, an input missing, or a shape or dtype that does not fit.
 
     """
-    files = _samples(path)
-    feeds: list[Arrays] = []
-    for file in files:
-        if len(feeds) >= count:
-            break
-        feeds += rows(_read(file), specs, file)
-    if not feeds:
+    found = False
+    for feed in _feeds(path, specs, base, native=native):
+        found = True
+        yield feed
+    if not found:
         raise UsageError(f"no inputs in {path}", hint=f"give {_KINDS}")
-    return feeds[:count]
+
+
+def _feeds(path: Path, specs: Sequence[Spec], base: Path, *, native: bool) -> Iterator[Arrays]:
+    listed = path / INPUT_LIST if path.is_dir() else path
+    if listed.is_file() and listed.suffix == ".txt":
+        for line in read_lines(listed, (base, listed.parent)):
+            if line.items:
+                yield _listed(line, specs, native=native)
+        return
+    for file in _samples(path):
+        yield from rows(_read(file), specs, file)
+
+
+def _listed(line: Line, specs: Sequence[Spec], *, native: bool) -> Arrays:
+    """One line of an input list: a file for each input, by its name or in the graph's order."""
+    named = {plain(name.removesuffix(":=")): file for name, file in line.items}
+    if len(named) < len(line.items):
+        named = {plain(spec.name): file for spec, (_, file) in zip(specs, line.items, strict=False)}
+    elif len(line.items) == len(specs) == 1:
+        named = {plain(specs[0].name): line.items[0][1]}
+    missing = [spec.name for spec in specs if plain(spec.name) not in named]
+    if missing:
+        message = f"no file for the input {missing[0]!r}; there are {len(line.items)} files, {len(specs)} inputs"
+        raise UsageError(message, where=line.where, hint="write `name:=path` for each input, with a space between")
+    return {spec.name: _one(named[plain(spec.name)], spec, native=native) for spec in specs}
+
+
+def _one(path: Path, spec: Spec, *, native: bool) -> NDArray[Any]:
+    """One sample from a .raw file: in the input's own type, as float32, or of an integer as int64."""
+    data = _file(path)
+    if data.dtype != _RAW:
+        return _column(data, spec, path)[0]
+    values = int(np.prod(spec.shape))
+    real, wide = np.dtype(np.float32), np.dtype(np.int64)
+    kinds: list[np.dtype[Any]] = [spec.dtype, real, wide] if native and spec.dtype.kind in "iu" else [spec.dtype, real]
+    for kind in kinds if native else kinds[1:]:
+        if data.size == values * kind.itemsize:
+            array: NDArray[Any] = data.view(kind).reshape(spec.shape)
+            if kind.kind == "f" and spec.dtype.kind in "iub" and np.array_equal(array, np.rint(array)):
+                array = array.astype(np.int64)
+            return typed(array, spec.name, spec.dtype, path)
+    message = f"{spec.name} has {data.size} bytes, a sample of {list(spec.shape)} {spec.dtype} has"
+    raise UsageError(f"{message} {values * spec.dtype.itemsize}", where=str(path))
 
 
 def _samples(path: Path) -> list[Path]:

@@ -1,15 +1,13 @@
-"""The SDK's list of calibration inputs: one sample a line, `path` or `name:=path` for each input."""
+"""The SDK's list of calibration inputs, as its tools find what is in it."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from qnnci.errors import UsageError
-
-_LIMIT_BYTES = 64 << 20
+from qnnci.sample_list import read_lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,37 +36,18 @@ def read_input_list(path: Path, base: Path, room: Path) -> InputList:
         UsageError: the list or a file of it is missing, there is no sample in it, or the tools could not read it.
 
     """
-    try:
-        if path.stat().st_size > _LIMIT_BYTES:
-            raise UsageError("larger than 64 MiB: not an input list", where=str(path))
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        hint = "it has one line for each sample: `path` or `name:=path` for each input"
-        raise UsageError(f"cannot read the input list: {error}", where=str(path), hint=hint) from error
     files: list[Path] = []
     form: list[tuple[str, ...]] = []
     told: list[str] = []
-    for number, line in enumerate(lines, 1):
-        if line.startswith(("#", "%")) or not line.strip():  # names of outputs, for qnn-net-run
-            told.append(line)
-            continue
-        items = [_absolute(item, (base, path.parent), f"{path}:{number}") for item in line.split()]
-        files += [file for _, file in items]
-        form.append(tuple(name for name, _ in items))
-        told.append(" ".join(name + _spelled(file, room, f"{path}:{number}") for name, file in items))
+    for line in read_lines(path, (base, path.parent)):
+        files += [file for _, file in line.items]
+        if line.items:
+            form.append(tuple(name for name, _ in line.items))
+        spelled = " ".join(name + _spelled(file, room, line.where) for name, file in line.items)
+        told.append(spelled or line.text)
     if not form:
         raise UsageError("there is no sample in the input list", where=str(path))
     return InputList("\n".join(told) + "\n", tuple(files), tuple(form))
-
-
-def _absolute(item: str, folders: Sequence[Path], where: str) -> tuple[str, Path]:
-    name, mark, given = item.rpartition(":=")
-    for folder in folders:
-        file = (folder / given).absolute()
-        if file.is_file():
-            return name + mark, file
-    hint = "paths start from the project file's folder, and a space ends a path"
-    raise UsageError(f"there is no file {given}", where=where, hint=hint)
 
 
 def _spelled(file: Path, room: Path, where: str) -> str:
