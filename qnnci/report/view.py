@@ -9,9 +9,10 @@ from itertools import islice
 from typing import Any, Literal
 
 from qnnci.findings import Finding
-from qnnci.manifest import Entry, Figures, Manifest, StageTime
+from qnnci.manifest import Entry, Figures, Manifest, StageTime, Task
 from qnnci.report import charts
 from qnnci.report.excerpts import Excerpt, Logs
+from qnnci.report.exports import export_lines
 from qnnci.report.figures import worst
 from qnnci.report.problems import Problem, problems
 from qnnci.rules import RULES
@@ -54,9 +55,10 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """One output's figures on one chip."""
+    """One output's figures on one chip; `runner` is what ran the binary."""
 
     entry: Entry
+    runner: str
     name: str
     figures: Figures
 
@@ -78,6 +80,8 @@ class View:
     timeline: charts.Timeline | None
     stages: tuple[StageTime, ...]
     stages_left: int
+    exports: dict[str, str]
+    tasks: tuple[tuple[Entry, Task], ...]
     sources: tuple[Entry, ...]
     settings: str
     counts: dict[str, int]
@@ -107,6 +111,8 @@ def view(manifest: Manifest, logs: Logs) -> View:
         timeline=charts.timeline(manifest.stages),
         stages=manifest.stages[:STAGES],
         stages_left=max(len(manifest.stages) - STAGES, 0),
+        exports=export_lines(manifest.entries),
+        tasks=tuple((each, each.task) for each in manifest.entries if each.task),
         sources=tuple({each.graph: each for each in manifest.entries}.values()),
         settings=_pretty(manifest.settings),
         counts=counts,
@@ -142,7 +148,10 @@ def _row(graph: str, soc: str, entry: Entry | None, told: Sequence[Told]) -> Row
 def _outputs(entries: Sequence[Entry]) -> list[Output]:
     """All outputs, the worst first; one without a figure is worse than any."""
     found = [
-        Output(entry, name, each) for entry in entries if entry.parity for name, each in entry.parity.outputs.items()
+        Output(entry, entry.parity.runner, name, each)
+        for entry in entries
+        if entry.parity
+        for name, each in entry.parity.outputs.items()
     ]
     return sorted(found, key=lambda each: (each.figures.snr_db is not None, each.figures.snr_db or 0.0))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from qnnci.findings import Finding
-from qnnci.manifest import Entry, Figures, FindingRecord, Manifest, Parity, StageTime, Wanted
+from qnnci.manifest import Entry, Figures, FindingRecord, Manifest, Parity, StageTime, Task, Wanted
 from qnnci.report.excerpts import Logs
 from qnnci.report.page import render
 
@@ -23,6 +23,7 @@ def entry(graph: str, soc: str, *, text: str = "x", snr: float | None = 40.0, **
         "const_bytes": 2 << 20, "op_data_bytes": 1 << 19, "io_bytes": 1 << 18, "inputs": (), "outputs": (),
         "source": text, "source_sha256": "1" * 64, "license": text, "compile_seconds": 1.25, "compile_peak_mb": 300,
         "parity": Parity(inputs=text, samples=4, outputs={text: figures}), "built_at": text, "built_by": text,
+        "export_parity": {text: figures}, "task": Task(metric=text, value=0.5, cpu=0.75, samples=3),
     }  # fmt: skip
     return Entry.model_validate(base | changes)
 

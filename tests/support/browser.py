@@ -45,4 +45,4 @@ def _from_npm() -> Path | None:
                     return None
             path.chmod(0o755)
             shutil.rmtree(folder / "node_modules")
-    return path
+    return path if run([str(path), "--version"], timeout=60).code == 0 else None  # a library may be missing
