@@ -132,4 +132,35 @@ def device_measure(
     ctx.exit(command.measured(address, ssh_options, where, command.Wanted(**task), soc=soc or "", **how))
 
 
+@device.command("generate")
+@_device_options
+@click.argument("library", type=click.Path(path_type=Path))
+@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The context binary to write.")
+@click.option("--graph-name", "graph", default="", help="The graph in it (default the library's name without lib).")
+@click.option(
+    "--libs", type=click.Path(path_type=Path), help="Libraries, as `qnnci runtime-libs --prepare` writes them."
+)
+@click.option("--sdk", "root", help="A QAIRT SDK for libraries and tools (default QNN_SDK_ROOT, or installed).")
+@click.option("--folder", default="", help="On the device, for files (default one that is in memory on boards).")
+@click.option("--seconds", default=3600.0, type=click.FloatRange(min=1), help="Limit (default 3600).")
+@click.option("--keep", is_flag=True, help="Leave all files on the device.")
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@click.pass_context
+def device_generate(
+    ctx: click.Context,
+    /,
+    *,
+    address: str,
+    soc: str | None,
+    ssh_options: tuple[str, ...],
+    library: Path,
+    output: Path,
+    **how: Any,
+) -> None:
+    """Compile a model LIBRARY (.so, for the device's own machine) to a context binary on the device itself."""
+    from qnnci.commands import device_generate as command
+
+    ctx.exit(command.on_device(address, ssh_options, library, output, soc=soc or "", **how))
+
+
 VERBS = (device,)

@@ -79,6 +79,9 @@ def main(arguments: Sequence[str]) -> int:
     code = load(Path(given["--backend"]).name, chip)
     if code:
         return code
+    if tool == "qnn-context-binary-generator" and not Path("libQnnHtpPrepare.so").exists():
+        says.native("ERROR", "Failed to load libQnnHtpPrepare.so: dlopen failed")
+        return 1
     if "Cpu" in given["--backend"]:  # the stand-in has no CPU backend; it says what one would say
         assert Path(given["--model"]).is_file()
         lines = Path(given["--input_list"]).read_text().splitlines()
@@ -94,8 +97,9 @@ def main(arguments: Sequence[str]) -> int:
             says.native("ERROR", "Failed to create context from binary with err 0x1388")
             says.plain("Could not create context from binary")
             return 1
-    from sdk import entry
+    from sdk import elf, entry
 
+    elf.X86_64 = elf.AARCH64  # what runs on the device is for its machine
     module, _, function = entry.TOOLS[tool].partition(":")
     run = getattr(__import__(f"sdk.{module}", fromlist=[function]), function)
     code = run(Kit(Path(_VERSION)), rest, Failures(tool))
