@@ -66,6 +66,16 @@ def feeds(
     graph = graph or only_graph(binary)
     with room.opened(link, folder, files.sha256(binary), keep=keep) as place:
         ran = once(place, binary, graph, given, kit(libs), timeout=timeout, say=say)
+    return outputs(ran, link)
+
+
+def outputs(ran: Ran, link: Link) -> list[Arrays]:
+    """The outputs of each feed.
+
+    Raises:
+        ToolCrashed: there are none; the message is the cause that the log tells.
+
+    """
     if ran.worked:
         return list(ran.outputs)
     first = next(iter(ran.report.findings), None)

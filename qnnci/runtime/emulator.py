@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,12 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from qnnci.arrays import Arrays, load_samples, save_samples
-from qnnci.build.adapt import Order, from_binary, to_binary
-from qnnci.build.task import ROUTE
+from qnnci.build.adapt import from_binary, to_binary
 from qnnci.context.ep_context import refuse_other_binary, write_ep_context
 from qnnci.context.info import ContextInfo
 from qnnci.errors import ToolCrashed, UsageError
-from qnnci.runtime.runner import Port, Runner
+from qnnci.runtime.runner import Port, Runner, order_of
 from qnnci.toolchain.pool import Limit, Worker, machine_mb
 
 
@@ -27,7 +24,7 @@ class Emulated(Runner):
         self, binary: Path, info: ContextInfo, inputs: Sequence[Port], outputs: Sequence[Port], *, seconds: float
     ) -> None:
         super().__init__(binary, "emulator", inputs, outputs)
-        self._graph, self._order = info.graphs[0], _order(binary)
+        self._graph, self._order = info.graphs[0], order_of(binary)
         self._limit = Limit(seconds, machine_mb() * 9 // 10)
         self._folder = tempfile.TemporaryDirectory(prefix="qnnci-run-")
         self._session = {
@@ -66,14 +63,3 @@ def _context_model(binary: Path, info: ContextInfo, folder: Path) -> Path:
     (folder / binary.name).symlink_to(binary.absolute())
     write_ep_context(info, binary.name, folder / beside.name)
     return folder / beside.name
-
-
-def _order(binary: Path) -> Order:
-    """What the binary's route does to axes, as the build or the sidecar says."""
-    route = os.environ.get(ROUTE)
-    if route is None:
-        try:
-            route = json.loads(binary.with_suffix(".json").read_text(encoding="utf-8"))["route"]
-        except (OSError, ValueError, KeyError, TypeError):  # no sidecar, or another file of that name
-            route = "ort"
-    return "same" if route == "ort" else "channel-last"

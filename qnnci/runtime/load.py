@@ -9,23 +9,37 @@ from qnnci.context.read import inspect
 from qnnci.errors import UsageError
 from qnnci.model.graph import describe
 from qnnci.runtime.cpu import Cpu
+from qnnci.runtime.device import OnDevice
 from qnnci.runtime.emulator import Emulated
 from qnnci.runtime.runner import Runner, binary_ports, ports
 
 SECONDS = 600.0
 
 
-def load(path: str | Path, *, like: str | Path | None = None, seconds: float = SECONDS) -> Runner:
+def load(
+    path: str | Path,
+    *,
+    like: str | Path | None = None,
+    seconds: float = SECONDS,
+    on: str = "",
+    libs: str | Path | None = None,
+) -> Runner:
     """Load an ONNX graph (`.onnx`) to run on the CPU, or a context binary (`.bin`, `_ctx.onnx`) for the emulator.
 
     `like` is the graph whose names, axes and dtypes the runner of a binary has; without it, the prepared.onnx of the
     build that the binary stands in, else they are its own. `seconds` is the longest time that one run may take.
 
+    With `on`, a binary is run on a device, `adb:SERIAL` or `ssh:user@host`: then `libs` is a folder with the run-time
+    libraries of its QAIRT and with qnn-net-run.
+
     Raises:
-        UsageError: there is no such file, or it is neither.
-        ToolMissing: no emulator, or no libQnnSystem, on this machine.
+        UsageError: there is no such file, or it is neither; or it is for another chip than the device's.
+        ToolMissing: no emulator, or no libQnnSystem, on this machine; or no adb or ssh.
+        MachineError: the device is not there.
 
     """
+    if on and (libs is None or str(path).endswith(".onnx")):
+        raise UsageError(f"on {on}, a binary (.bin) is run, with `libs`", where=str(path))
     path = Path(path)
     if not path.is_file():
         raise UsageError("there is no such file", where=str(path), hint="a graph (.onnx) or a binary of `qnnci build`")
@@ -42,6 +56,8 @@ def load(path: str | Path, *, like: str | Path | None = None, seconds: float = S
     else:
         wanted = describe(graph)
         inputs, outputs = ports(wanted.inputs), ports(wanted.outputs)
+    if on:
+        return OnDevice(path, info, inputs, outputs, on=on, libs=Path(libs or ""), seconds=seconds)
     return Emulated(path, info, inputs, outputs, seconds=seconds)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +16,8 @@ from numpy.typing import ArrayLike
 from typing_extensions import Self
 
 from qnnci.arrays import Arrays
+from qnnci.build.adapt import Order
+from qnnci.build.task import ROUTE
 from qnnci.context.info import TensorInfo
 from qnnci.errors import UsageError
 from qnnci.model import graph
@@ -108,6 +112,17 @@ def ports(given: Sequence[graph.Port]) -> list[Port]:
 def binary_ports(tensors: Sequence[TensorInfo]) -> list[Port]:
     """Inputs or outputs of a context binary, as real numbers: what is fixed point inside is float32 here."""
     return [Port(each.name, each.shape, np.dtype(_DTYPES.get(each.dtype, np.float32))) for each in tensors]
+
+
+def order_of(binary: Path) -> Order:
+    """What the binary's route does to axes, as the build or the sidecar says."""
+    route = os.environ.get(ROUTE)
+    if route is None:
+        try:
+            route = json.loads(binary.with_suffix(".json").read_text(encoding="utf-8"))["route"]
+        except (OSError, ValueError, KeyError, TypeError):  # no sidecar, or another file of that name
+            route = "ort"
+    return "same" if route == "ort" else "channel-last"
 
 
 def _fit(given: Arrays, port: Port, where: Path) -> Any:

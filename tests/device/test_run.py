@@ -20,7 +20,9 @@ from qnnci.device import raw, room, run
 from qnnci.device.link import Link
 from qnnci.device.room import Room
 from qnnci.device.transport import Adb, Ssh
-from qnnci.errors import MachineError, ToolCrashed, ToolMissing, UsageError
+from qnnci.errors import MachineError, ToolCrashed, UsageError
+from qnnci.model.parity import distance
+from qnnci.runtime import load
 
 TMP = "root/data/local/tmp"
 SDK = "qairt/2.51.0.260929"
@@ -152,6 +154,27 @@ def test_feeds_of_a_binary(built, tmp_path, monkeypatch, kind):
         run.feeds(link, binary, [{"image": feed}], libs, folder=folder)
 
 
+def test_the_same_call_on_a_device(built, here, tmp_path):
+    libs = tmp_path / "libs"
+    device_tool.write(libs)
+    for name, content in runtime.libraries("2.51.0.260929181845", (73,)).items():
+        (libs / name).write_bytes(content)
+    binary = next(built.glob("build/cnn/SM8550/*.bin"))
+    feed = np.random.default_rng(0).uniform(-1, 1, (1, 3, 8, 8)).astype(np.float32)
+    with load(built / "build/cnn/prepared.onnx") as cpu, load(binary, on="adb:SERIAL1", libs=libs) as phone:
+        assert (phone.place, phone.inputs) == ("adb:SERIAL1", cpu.inputs)
+        for _ in range(2):
+            far = distance(cpu.run({"image": feed})["features"], phone.run({"image": feed})["features"])
+            assert far.snr_db is not None
+            assert far.snr_db > 40
+    assert copies(here).count(binary.name) == 1
+    assert list((here / TMP).iterdir()) == []
+    with pytest.raises(UsageError, match=r"for SoC id 69, adb is SM8550 \(43\)"):
+        load(next(built.glob("build/cnn/SM8750/*.bin")), on="adb", libs=libs)
+    with pytest.raises(UsageError, match="a binary"):
+        load(built / "build/cnn/prepared.onnx", on="adb", libs=libs)
+
+
 # copies
 
 
@@ -277,8 +300,7 @@ def test_feeds_that_do_not_fit(tmp_path, array, message):
         raw.carrier(TensorInfo("x", "SFIXED_POINT_4", (2,)))
 
 
-def test_tools_that_are_nowhere(built, phone):
-    assert phone.exists()
+def test_a_tool_that_is_nowhere(tmp_path):
+    (tmp_path / "libQnnHtp.so").touch()
     with pytest.raises(UsageError, match="no qnn-net-run"):
-        run.kit(built / SDK / "lib/aarch64-android")
-    assert ToolMissing.code == 3
+        run.kit(tmp_path)
