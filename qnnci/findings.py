@@ -33,7 +33,7 @@ class Finding:
         return ", ".join(part for part in (target, f"node {self.node}" if self.node else "", place) if part)
 
     def to_json(self) -> dict[str, Any]:
-        return {key: value for key, value in asdict(self).items() if value}
+        return {key: value for key, value in asdict(self).items() if value or key == "message"}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Finding:

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from qnnci.errors import UsageError
 from qnnci.files import write_text
 from qnnci.soc import all_socs, find_soc
 
 MEASUREMENTS = "measurements.json"
+
+
+def _place(name: str) -> str:
+    if "\0" in name:
+        raise ValueError("no file has a NUL in its name")
+    return name
+
+
+Place = Annotated[str, AfterValidator(_place)]
 
 
 class Record(BaseModel):
@@ -150,10 +159,10 @@ class Entry(Record):
     dsp_arch: str
     precision: str
     passed: bool
-    binary: str
+    binary: Place
     sha256: str
     bytes: int
-    context_model: str
+    context_model: Place
     graph_name: str
     route: str
     qairt: str

@@ -55,7 +55,7 @@ class Target:
         if self.precision != "fp16" or self.soc.fp16:
             return None
         reason = "v68 has no fp16" if self.soc.arch == 68 else "this chip's HTP has no fp16"  # noqa: PLR2004 - v68 is a name
-        return finding("fp16-unsupported", f"fp16 for {self.soc.name}: {reason}", graph=self.graph, soc=self.soc.name)
+        return finding("fp16-unsupported", reason, graph=self.graph, soc=self.soc.name)
 
 
 def plan(project: Project, graphs: Sequence[str] = ()) -> tuple[Target, ...]:

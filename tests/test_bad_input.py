@@ -121,7 +121,7 @@ def test_fp16_where_there_is_none(tmp_path):
     graphs.cnn(tmp_path / "bad.onnx")
     ended = built(tmp_path, {"source": "bad.onnx"}, socs=["SM8650", "QCS6490"])
     assert ended.code == 1
-    assert "fp16 for QCS6490: v68 has no fp16" in ended.said
+    assert "bad on QCS6490: v68 has no fp16" in ended.said
     assert "{default: fp16, v68: w8a16}" in ended.said
     assert list((tmp_path / "build/bad").glob("*/*.bin")) == [tmp_path / "build/bad/SM8650/bad_fp16_SM8650_v75.bin"]
 

@@ -50,9 +50,9 @@ def test_file_names_hold_what_is_asked_most():
     [
         ("SM8750", "fp16", ""),
         ("QCS6490", "w8a8", ""),
-        ("QCS6490", "fp16", "fp16 for QCS6490: v68 has no fp16"),
-        ("SM8350", "fp16", "fp16 for SM8350: v68 has no fp16"),
-        ("SM8635", "fp16", "fp16 for SM8635: this chip's HTP has no fp16"),
+        ("QCS6490", "fp16", "v68 has no fp16"),
+        ("SM8350", "fp16", "v68 has no fp16"),
+        ("SM8635", "fp16", "this chip's HTP has no fp16"),
     ],
 )
 def test_fp16_is_refused_where_there_is_none(soc, precision, reason):

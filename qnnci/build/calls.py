@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from qnnci.build.adapt import Order
 from qnnci.build.cache import digests, key_of
 from qnnci.context.info import ContextInfo
 from qnnci.plan import Target
 from qnnci.project import Compile, Graph, Verify
+
+if TYPE_CHECKING:  # it brings numpy, which the jobs that only judge do without
+    from qnnci.build.adapt import Order
 
 PREPARED = "prepared.onnx"
 REFERENCE = "reference.npz"

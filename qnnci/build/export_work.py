@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from qnnci.files import commit, disk_errors
 from qnnci.metric import read_report
 from qnnci.model.exported import take
 from qnnci.rules import finding
-from qnnci.toolchain.export_venv import run_command
+from qnnci.toolchain.export_venv import file_of, run_command
 
 Json = dict[str, Any]
 
@@ -29,7 +30,8 @@ def run_export(command: Json, room: Path, folder: Path, *, reference: bool) -> J
         missing = [place for place, name in wanted.items() if not filled(room / name)]
         if ended.code or missing:
             how = f"exit code {shell_code(ended.code)}" if ended.code else f"it wrote no {' and no '.join(missing)}"
-            return {"findings": [finding("export-failed", f"{how}: {ended.said}", hint=hint).to_json()]}
+            place = _at(ended.traced if ended.code else None, command["argv"], Path(command["base"]))
+            return {"findings": [finding("export-failed", f"{how}: {ended.said}", hint=hint, **place).to_json()]}
         try:
             with disk_errors(folder):
                 if reference:
@@ -37,7 +39,8 @@ def run_export(command: Json, room: Path, folder: Path, *, reference: bool) -> J
                 take(room / EXPORTED, folder)
         except UsageError as error:
             message = f"what it wrote cannot be used: {error.message}"
-            return {"findings": [finding("export-failed", message, hint=hint).to_json()]}
+            place = _at(None, command["argv"], Path(command["base"]))
+            return {"findings": [finding("export-failed", message, hint=hint, **place).to_json()]}
     return {"peak_mb": _peak_mb(), "findings": []}
 
 
@@ -60,6 +63,13 @@ def run_measure(command: Json, room: Path, folder: Path, metric: str) -> Json:
         with disk_errors(folder):
             commit(report, folder / MEASURED)
     return {"value": score.value, "samples": score.samples, "peak_mb": _peak_mb(), "findings": []}
+
+
+def _at(traced: tuple[str, int] | None, argv: Sequence[str], base: Path) -> Json:
+    """Where to look after a failed export: its traceback's last place in the repository, else the program itself."""
+    files = (file_of(word, base) for word in argv if word == argv[0] or word.endswith((".py", ".sh")))
+    file, line = traced or (next(filter(None, files), ""), 0)
+    return {"file": os.path.relpath(base / file), "line": line} if file else {}
 
 
 def _hint(folder: Path, stage: str) -> str:

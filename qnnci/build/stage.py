@@ -15,6 +15,7 @@ from qnnci.build.cache import Record
 from qnnci.build.calls import Call
 from qnnci.build.state import Ran
 from qnnci.build.verdict import shell_code, tool_findings
+from qnnci.ci import run_url
 from qnnci.findings import Finding, worst
 from qnnci.logs.reader import read
 from qnnci.model.source import Source
@@ -148,14 +149,6 @@ def _death(how: str, stage: str, limit: Limit) -> Finding:
     }
     rule, message = told.get(how, ("stage-crashed", f"ended with {how}"))
     return finding(rule, f"{stage} {message}")
-
-
-def run_url() -> str:
-    """Where this runs: the GitHub run's address, or `local`."""
-    env = os.environ
-    if "GITHUB_RUN_ID" not in env:
-        return "local"
-    return f"{env.get('GITHUB_SERVER_URL', '')}/{env.get('GITHUB_REPOSITORY', '')}/actions/runs/{env['GITHUB_RUN_ID']}"
 
 
 def now(timespec: str = "seconds") -> str:

@@ -17,6 +17,17 @@ from qnnci.plan import Target
 from qnnci.project import Precision, Project
 from qnnci.project_file import ProjectFile
 
+# What a finding is held against, below the graph's own settings or the project's: there a person changes it.
+SETTINGS = {
+    "binary-size": ("gates", "binary_mb"),
+    "spill-fill": ("gates", "spill_fill_bytes"),
+    "vtcm": ("gates", "vtcm_mb"),
+    "parity": ("gates", "parity"),
+    "export-parity": ("gates", "parity"),
+    "wrong-vtcm": ("compile", "vtcm_mb"),
+    "not-verified": ("verify",),
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Ran:
@@ -100,14 +111,20 @@ class BuildState:
         return [target for target in self.targets if target.graph == graph]
 
     def note(self, what: str | Target, findings: Sequence[Finding], stage: str) -> None:
-        """Keep findings with their places filled in; where no file is known, the graph's line in the project file."""
+        """Keep findings with their places filled in; where no file is known, their setting's in the project file."""
         graph, soc = (what.graph, what.soc.name) if isinstance(what, Target) else (what, "")
         path = str(self.file.path) if self.file.path else ""
-        line = self.file.line("graphs", graph)
         kept = self.targets[what].findings if isinstance(what, Target) else self.graphs[graph].findings
         for each in findings:
-            place = {} if each.file else {"file": path, "line": line}
+            place = {} if each.file else {"file": path, "line": self._line(graph, each.rule)}
             kept.append(each.at(graph=graph, soc=soc, stage=stage, **place))
+
+    def _line(self, graph: str, rule: str) -> int:
+        """The line of the setting that a rule is held against where the file has it, else the graph's."""
+        setting = SETTINGS.get(rule, ())
+        own = ("graphs", graph, *setting)
+        loc = own if own[:3] in self.file.lines or setting not in self.file.lines else setting
+        return self.file.line(*loc)
 
     def note_error(self, what: str | tuple[str, Precision] | Target, error: QnnciError) -> None:
         """Keep an error, and that what it ended was not judged to the end: nothing of it may pass."""

@@ -89,7 +89,7 @@ def verify(
     show_findings(found, console(error=as_json))
     bad = gates.failed(found, "error")
     if github.on_github():
-        github.report_findings(found, passed=not bad, more=told)
+        github.report_findings(binary.name, found, passed=not bad, more=told)
     return ExitCode.GATE if bad else ExitCode.OK
 
 

@@ -55,7 +55,7 @@ def run(where: Path, resident: Sequence[str], socs: Sequence[str], process_mb: i
     show_findings(found, console(error=as_json))
     bad = worst(found) == "error"
     if github.on_github():
-        github.report_findings(found, passed=not bad)
+        github.report_findings("memory", found, passed=not bad)
     return ExitCode.GATE if bad else ExitCode.OK
 
 

@@ -22,6 +22,7 @@ from qnnci.project_file import ProjectFile
 from qnnci.report import github, page
 from qnnci.report.problems import clean
 from qnnci.report.terminal import Heard, console, progress, show_findings, show_results
+from qnnci.report.verdict import good, verdict
 
 
 def run(
@@ -50,13 +51,12 @@ def run(
     if built.manifest.entries:
         show_results(built.manifest, out)
     show_ending(built, heard, out)
-    verdict = "passed" if built.code == ExitCode.OK else "failed"
+    ended = verdict(built.findings, passed=built.code == ExitCode.OK)
     if until:
         done = "converted" if until == "convert" and file.project.route != "ort" else "prepared"
-        out.print(f"{verdict}: {done} {', '.join(dict.fromkeys(each.graph for each in targets))}, {built.path.parent}")
+        out.print(f"{ended}: {done} {', '.join(dict.fromkeys(each.graph for each in targets))}, {built.path.parent}")
     else:
-        good = sum(entry.passed for entry in built.manifest.entries)
-        out.print(f"{verdict}: {good} of {len(targets)} binaries are good, {built.path}")
+        out.print(f"{ended}: {good(built.manifest)} of {len(targets)} binaries are good, {built.path}")
     if github.on_github():
         table = report and not until
         github.report(built.manifest, built.path, page=shown, errors=built.errors, findings=report, table=table)

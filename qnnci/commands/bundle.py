@@ -93,5 +93,5 @@ def _report(findings: list[Finding], made: list[dict[str, Any]], output: Path, *
     if github.on_github():
         rows = [{**each, "path": github.workspace_path(Path(each["path"]))} for each in made]
         more = {"archives": json.dumps(rows), "directory": github.workspace_path(output)}
-        github.report_findings(findings, passed=not refused, more=more)
+        github.report_findings("bundles", findings, passed=not refused, more=more)
     return ExitCode.GATE if refused else ExitCode.OK

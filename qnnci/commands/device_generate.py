@@ -95,4 +95,4 @@ def _report(info: ContextInfo | None, output: Path, found: list[Finding], *, as_
         click.echo(f"wrote {output}")
     show_findings(found, console(error=as_json))
     if github.on_github():
-        github.report_findings(found, passed=info is not None and worst(found) != "error")
+        github.report_findings("device", found, passed=info is not None and worst(found) != "error")

@@ -202,4 +202,4 @@ def _report(made: DeviceMeasurement, found: list[Finding], *, as_json: bool) -> 
         show_measurement(made, console())
     show_findings(found, console(error=as_json))
     if github.on_github():
-        github.report_findings(found, passed=True)
+        github.report_findings("device", found, passed=True)

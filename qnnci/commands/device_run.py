@@ -124,4 +124,4 @@ def _report(figures: dict[str, Parity], found: list[Finding], *, as_json: bool) 
             show_parity(parity, console())
     show_findings(found, console(error=as_json))
     if github.on_github():
-        github.report_findings(found, passed=worst(found) != "error")
+        github.report_findings("device", found, passed=worst(found) != "error")

@@ -12,6 +12,7 @@ import click
 from qnnci.errors import ExitCode, UsageError
 from qnnci.logs import LogReport, Seen, read
 from qnnci.report import github
+from qnnci.report.annotations import annotate
 from qnnci.report.problems import clean
 from qnnci.report.terminal import console, show_findings
 
@@ -39,7 +40,8 @@ def run(
     if form == "json":
         click.echo(json.dumps(report.to_json(), indent=2, ensure_ascii=False))
     elif form == "github":
-        click.echo("\n".join(github.annotations([each.at(file=name) for each in report.findings])))
+        rest = "`qnnci logs` without `--format` lists every finding."
+        github.say(*annotate([each.at(file=name) for each in report.findings], rest=rest))
     else:
         _show(report)
     return ExitCode.GATE if report.outcome == "failed" else ExitCode.OK

@@ -19,6 +19,7 @@ from qnnci.manifest import FindingRecord, save, schema_text
 from qnnci.project import FailOn
 from qnnci.report import github, page
 from qnnci.report.terminal import console, show_changes, show_findings, show_results
+from qnnci.report.verdict import good, verdict
 
 
 def join(folders: Sequence[str], output: Path) -> None:
@@ -49,8 +50,7 @@ def gate(where: Path, plan: str | None, fail_on: str | None, output: Path | None
     if manifest.entries:
         show_results(manifest, out)
     show_findings(findings, out)
-    good = sum(entry.passed for entry in manifest.entries)
-    out.print(f"{'passed' if passed else 'failed'}: {good} of {len(manifest.entries)} binaries are good")
+    out.print(f"{verdict(findings, passed=passed)}: {good(manifest)} of {len(manifest.entries)} binaries are good")
     if github.on_github():
         github.report(manifest, path, page=shown)
     return ExitCode.OK if passed else ExitCode.GATE
@@ -72,12 +72,11 @@ def check(where: Path, *, as_json: bool) -> ExitCode:
     _tell(found, as_json=as_json)
     bad = worst(found) == "error"
     if not as_json:
-        good = len(manifest.entries) - len({(each.graph, each.soc) for each in found if each.soc})
-        click.echo(
-            f"{'failed' if bad else 'passed'}: {good} of {len(manifest.entries)} binaries are as they were built"
-        )
+        whole = len(manifest.entries) - len({(each.graph, each.soc) for each in found if each.soc})
+        ended = "failed" if bad else "passed"
+        click.echo(f"{ended}: {whole} of {len(manifest.entries)} binaries are as they were built")
     if github.on_github():
-        github.report_findings(found, passed=not bad)
+        github.report_findings(manifest.name, found, passed=not bad)
     return ExitCode.GATE if bad else ExitCode.OK
 
 

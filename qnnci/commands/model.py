@@ -57,7 +57,7 @@ def check(model: str, inputs: Sequence[str], fail_on: str, *, as_json: bool) -> 
         click.echo("nothing stands between this model and the HTP, as far as it can be known without compiling")
     bad = failed(record.findings, cast("FailOn", fail_on))
     if github.on_github():
-        github.report_findings(record.findings, passed=not bad)
+        github.report_findings(graph_name(model), record.findings, passed=not bad)
     return ExitCode.GATE if bad else ExitCode.OK
 
 

@@ -66,7 +66,7 @@ def release(patterns: Sequence[str], asked: Asked) -> ExitCode:
     show_findings(found, console())
     if worst(found) == "error":
         if github.on_github():
-            github.report_findings(found, passed=False)
+            github.report_findings(asked.tag, found, passed=False)
         return ExitCode.GATE
     notes = _notes(manifest, asked)
     api = Api(asked.api_url or os.environ.get("GITHUB_API_URL") or API, repo, token)
@@ -88,7 +88,7 @@ def release(patterns: Sequence[str], asked: Asked) -> ExitCode:
             "tags": json.dumps([each.tag for each in made]),
             "assets": json.dumps([{"name": each.name, "sha256": each.sha256, "bytes": each.bytes} for each in files]),
         }
-        github.report_findings(found, passed=True, more=more)
+        github.report_findings(asked.tag, found, passed=True, more=more)
     return ExitCode.OK
 
 

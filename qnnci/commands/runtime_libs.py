@@ -97,7 +97,7 @@ def _report(planned: Planned, made: Mapping[str, Any], *, as_json: bool) -> None
     if github.on_github():
         places = {name: github.workspace_path(Path(made[name])) if made[name] else "" for name in _PLACES}
         more = {**places, "sha256": made["sha256"], "version": made["version"]}
-        github.report_findings(findings, passed=not planned.refused, more=more)
+        github.report_findings("runtime libraries", findings, passed=not planned.refused, more=more)
 
 
 _PLACES = ("archive", "directory")

@@ -1,14 +1,13 @@
-"""Everything that speaks GitHub Actions: annotations, step summary, step outputs, and quoting vendor output.
+"""What goes to GitHub's runner: annotations, step summary, step outputs, and the quoting of vendor output.
 
 What stands in names and messages comes out of other people's models, so nothing here reaches the runner unescaped.
 """
 
-# No `from __future__ import annotations`: the name is that of the function below.
+from __future__ import annotations
 
 import contextlib
 import json
 import os
-import posixpath
 import re
 import secrets
 import sys
@@ -17,17 +16,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
 
+from qnnci.ci import run_url
 from qnnci.errors import QnnciError
-from qnnci.findings import SEVERITIES, Finding, Severity
+from qnnci.findings import Finding
 from qnnci.manifest import Manifest
-from qnnci.report.problems import Problem, clean, problems, shortened
-from qnnci.report.summary import capped, export_summary, summary
-from qnnci.rules import RULES
+from qnnci.report.annotations import PER_JOB, annotate, command, is_project_file
+from qnnci.report.summary import capped, export_summary, findings_summary, summary
 
-PER_TYPE = 10  # GitHub shows ten annotations of each type for a step and drops the rest without a word
 SUMMARY_BYTES = (1 << 20) - 1024  # at 1 MiB the runner throws the whole summary away; it may add line ends
 
-_TITLE, _TEXT = 255, 4000  # characters; what GitHub shows of an annotation
+_COUNT = "qnnci-annotations"  # a file in RUNNER_TEMP, which the runner empties for each job: a byte for each we made
 _OUTPUT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
@@ -53,7 +51,7 @@ def report(
     """
     broken = tuple(map(_finding, errors))
     judged = tuple(Finding(**record.model_dump()) for record in manifest.findings if findings)
-    _say(*annotations([*broken, *judged], folder=_folder(env)))
+    _annotate([*broken, *judged], env)
     if exports is not None:
         write_summary(export_summary(manifest.name, exports, [*broken, *judged], passed=manifest.passed), env)
     elif table:
@@ -63,14 +61,17 @@ def report(
 
 
 def report_findings(
+    what: str,
     findings: Sequence[Finding],
     *,
     passed: bool,
     more: Mapping[str, str] | None = None,
     env: Mapping[str, str] = os.environ,
 ) -> None:
-    """Annotations and outputs of a verb that judges without building; `more` are outputs of its own."""
-    _say(*annotations(findings, folder=_folder(env)))
+    """Annotations, summary and outputs of a verb that judges `what` without building; `more` are outputs of its own."""
+    _annotate(findings, env)
+    if findings:
+        write_summary(findings_summary(what, findings, passed=passed), env)
     counts = Counter(each.severity for each in findings)
     judged = {"result": "pass" if passed else "fail", "errors": counts["error"], "warnings": counts["warning"]}
     write_outputs({name: str(value) for name, value in {**judged, **(more or {})}.items()}, env)
@@ -78,7 +79,7 @@ def report_findings(
 
 def report_failure(error: QnnciError, *, env: Mapping[str, str] = os.environ) -> None:
     """The annotation and outputs of a run that ended before there was a manifest."""
-    _say(*annotations([_finding(error)], folder=_folder(env)))
+    _annotate([_finding(error)], env)
     write_outputs({"result": "fail", "errors": "1", "warnings": "0"}, env)
 
 
@@ -86,78 +87,28 @@ def _finding(error: QnnciError) -> Finding:
     """An error as a finding, to be shown as one; its `where` may be `qnn.yaml:12`."""
     place, _, line = error.where.rpartition(":")
     file, number = (place, int(line)) if place and line.isdecimal() else (error.where, 0)
-    if not _is_yaml(file):
+    if not is_project_file(file):
         file, number = "", 0
     text = f"{error.where}: {error.message}" if error.where else error.message
     return Finding("qnnci", "error", text, error.hint, file=file, line=number)
 
 
-# workflow commands
+def _annotate(findings: Sequence[Finding], env: Mapping[str, str]) -> None:
+    """Say the findings, as many as GitHub shows of a job whose earlier steps have said some already."""
+    count = Path(env["RUNNER_TEMP"]) / _COUNT if env.get("RUNNER_TEMP") else None
+    said = count.stat().st_size if count and count.is_file() else 0
+    rest = "The step summary lists every finding" + (f": {link}" if (link := summary_link(env)) else ".")
+    commands = annotate(findings, folder=_folder(env), room=max(PER_JOB - said, 0), rest=rest)
+    say(*commands)
+    if count:
+        with contextlib.suppress(OSError), count.open("ab") as file:
+            file.write(b"." * len(commands))
 
 
-def command(name: str, message: str, **properties: str | int) -> str:
-    """One workflow command on one line; empty properties are left out."""
-    given = ",".join(f"{key}={_property(str(value))}" for key, value in properties.items() if value)
-    return f"::{name}{' ' if given else ''}{given}::{_data(message)}"
-
-
-def _data(text: str) -> str:
-    return clean(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
-
-
-# findings
-
-
-def annotations(findings: Sequence[Finding], *, folder: str = "") -> list[str]:
-    """Workflow commands for the findings, as many as GitHub shows.
-
-    Where there are more, the most severe and rarest are shown, and one last notice counts the others. `folder` is
-    where the findings' paths start, seen from the repository's root.
-    """
-    by_type: dict[Severity, list[Problem]] = {severity: [] for severity in SEVERITIES}
-    for problem in problems(findings):
-        by_type[problem.finding.severity].append(problem)
-    room = dict.fromkeys(SEVERITIES, PER_TYPE)
-    if any(len(found) > PER_TYPE for found in by_type.values()):
-        room["notice"] -= 1  # for the notice that counts the others
-    shown = [_annotation(problem, folder) for severity in SEVERITIES for problem in by_type[severity][: room[severity]]]
-    others = {
-        severity: len(found) - room[severity] for severity, found in by_type.items() if len(found) > room[severity]
-    }
-    if not others:
-        return shown
-    kinds = ", ".join(f"{count} {severity}{'s' * (count > 1)}" for severity, count in others.items())
-    return [*shown, command("notice", f"{kinds}. The step summary lists every finding.", title="More findings")]
-
-
-def _annotation(problem: Problem, folder: str) -> str:
-    f = problem.finding
-    text = f"{problem.where}: {f.message}" if problem.where else f.message
-    file = _repository_file(f.file, folder)
-    place = f"\nin {f.file}{f':{f.line}' if f.line else ''}" if f.file and not file else ""
-    hint = f"\n→ {f.hint}" if f.hint else ""
-    title = RULES[f.rule].title if f.rule in RULES else f.rule
-    return command(
-        f.severity,
-        shortened(text + place + hint, _TEXT),
-        title=shortened(title, _TITLE),
-        file=file,
-        line=f.line if file else 0,
-    )
-
-
-def _repository_file(file: str, folder: str) -> str:
-    """The path from the repository's root where `file` is a project file; logs and models are in no diff."""
-    path = posixpath.normpath(posixpath.join(folder, file))
-    return path if _is_yaml(file) and not path.startswith(("/", "..")) else ""
-
-
-def _is_yaml(file: str) -> bool:
-    return file.endswith((".yaml", ".yml"))
+def summary_link(env: Mapping[str, str]) -> str:
+    """The address of this job's summary on the run's page; of the page where the job is not known; empty off GitHub."""
+    page, job = run_url(env), env.get("QNNCI_CHECK_RUN", "")
+    return "" if page == "local" else f"{page}#summary-{job}" if job.isdecimal() and job.isascii() else page
 
 
 def _folder(env: Mapping[str, str]) -> str:
@@ -238,11 +189,11 @@ def group(title: str) -> Iterator[None]:
         yield
         return
     token = _in_group.set(True)
-    _say(command("group", title))
+    say(command("group", title))
     try:
         yield
     finally:
-        _say("::endgroup::")
+        say("::endgroup::")
         _in_group.reset(token)
 
 
@@ -270,7 +221,7 @@ def _resume(token: str) -> tuple[str, str]:
     return "", f"::{token}::"
 
 
-def _say(*commands: str) -> None:
+def say(*commands: str) -> None:
     """Print workflow commands so that they are obeyed."""
     if not commands:
         return

@@ -10,7 +10,8 @@ from qnnci.findings import Finding
 from qnnci.manifest import Entry, Manifest
 from qnnci.report.exports import export_lines, task_text
 from qnnci.report.figures import size, worst
-from qnnci.report.problems import Problem, clean, problems, shortened
+from qnnci.report.problems import Problem, clean, counted, problems, shortened
+from qnnci.report.verdict import excused, marred
 
 CUT = "\n\n**The summary was cut here: GitHub takes 1 MiB. `manifest.json` has everything.**\n"
 EMULATOR = (
@@ -19,7 +20,10 @@ EMULATOR = (
 )
 
 _TEXT = 4000  # characters of one message
-_MARKDOWN = re.compile(r"[&<>|\\`*~\[\]#@$!]|_(?![A-Za-z0-9])|(?<![A-Za-z0-9])_|:(?=//)")
+_MARKDOWN = re.compile(r"[&<>|\\`*~\[\]#$!]|_(?![A-Za-z0-9])|(?<![A-Za-z0-9])_")
+# What GitHub makes links, mentions and emoji of, it looks for in the text as rendered: an empty comment parts it.
+_LINKED = re.compile(r"(@|&#35;(?=\d)|\bwww|:(?=//|[\w+-]+:))")
+_PARTED = r"\1<!-- -->"
 
 
 def summary(manifest: Manifest, errors: Sequence[Finding] = ()) -> str:
@@ -28,10 +32,13 @@ def summary(manifest: Manifest, errors: Sequence[Finding] = ()) -> str:
     `errors` are those that are in no manifest, because something else than the model broke.
     """
     findings = [*errors, *(Finding(**record.model_dump()) for record in manifest.findings)]
-    rows = [*map(_row, manifest.entries), *_rows_without_binary(manifest.entries, findings)]
+    rows = [*(_row(entry, manifest) for entry in manifest.entries), *_rows_without_binary(manifest.entries, findings)]
     passed = sum(entry.passed for entry in manifest.entries)
-    mark = "✅" if manifest.passed else "❌"
+    spared = excused(manifest.findings) if manifest.passed else None
+    mark = "⚠️" if spared else "✅" if manifest.passed else "❌"
     verdict = f"{passed} of {len(rows)} binaries passed" if rows else "no binary was made"
+    if spared:
+        verdict += f", {spared.why}"
     blocks = [f"## {mark} {markdown(manifest.name)}: {verdict}"]
     if rows:
         head: tuple[str, ...] = (
@@ -50,7 +57,7 @@ def summary(manifest: Manifest, errors: Sequence[Finding] = ()) -> str:
         blocks.append("\n".join(f"- {markdown(graph)}: {markdown(text)}" for graph, text in exports.items()))
     if findings:
         blocks.append("### Findings")
-        blocks.append("\n".join(_item(problem) for problem in problems(findings)))
+        blocks.append(_list(findings))
     if manifest.tools:
         tools = ", ".join(f"{name} {version}" for name, version in manifest.tools.items())
         blocks.append(f"<sub>{markdown(tools)}</sub>")
@@ -65,14 +72,25 @@ def export_summary(name: str, exports: Mapping[str, str], findings: Sequence[Fin
     if figures:
         blocks += ["Against their original models, on the CPU:", "\n".join(figures)]
     if findings:
-        blocks += ["### Findings", "\n".join(_item(problem) for problem in problems(findings))]
+        blocks += ["### Findings", _list(findings)]
     return "\n\n".join(blocks) + "\n"
 
 
-def _row(entry: Entry) -> tuple[str, ...]:
+def findings_summary(what: str, findings: Sequence[Finding], *, passed: bool) -> str:
+    """What was found of one thing, as Markdown."""
+    errors = sum(f.severity == "error" for f in findings)
+    mark = "❌" if not passed else "⚠️" if errors else "✅"
+    return f"## {mark} {markdown(what)}: {counted(len(findings), 'finding')}\n\n{_list(findings)}\n"
+
+
+def _list(findings: Sequence[Finding]) -> str:
+    return "\n".join(_item(problem) for problem in problems(findings))
+
+
+def _row(entry: Entry, manifest: Manifest) -> tuple[str, ...]:
     cosine, snr = worst(entry.parity)
     return (
-        "✅" if entry.passed else "❌",
+        "❌" if not entry.passed else "⚠️" if marred(entry, manifest) else "✅",
         markdown(entry.graph),
         markdown(f"{entry.soc} ({entry.dsp_arch})"),
         markdown(entry.precision),
@@ -98,7 +116,7 @@ def _item(problem: Problem) -> str:
     hint = f"<br>→ {markdown(f.hint)}" if f.hint else ""
     place = f"{f.file}:{f.line}" if f.line else f.file
     file = f" ({markdown(place)})" if place else ""
-    return f"- **{f.severity}** `{_code(f.rule)}`{where} {markdown(shortened(f.message, _TEXT))}{file}{hint}"
+    return f"- **{f.severity}** `{_code(f.rule)}`{where} {markdown(shortened(problem.message, _TEXT))}{file}{hint}"
 
 
 def _code(text: str) -> str:
@@ -108,7 +126,7 @@ def _code(text: str) -> str:
 def markdown(text: str) -> str:
     """Text that shows as itself on one line, in a table too: what has a meaning becomes a character reference."""
     one_line = " ".join(clean(text).split())
-    return _MARKDOWN.sub(lambda found: f"&#{ord(found[0])};", one_line)
+    return _LINKED.sub(_PARTED, _MARKDOWN.sub(lambda found: f"&#{ord(found[0])};", one_line))
 
 
 def capped(text: str, room: int) -> str:

@@ -21,6 +21,7 @@ from qnnci.manifest import Entry, Manifest, Parity
 from qnnci.manifest_diff import EFFECTS, Change
 from qnnci.report.exports import export_lines, task_text
 from qnnci.report.problems import clean, problems, shortened
+from qnnci.report.verdict import marred
 
 if TYPE_CHECKING:  # it brings numpy, which a job that only judges has not
     from qnnci.build.stage import Event
@@ -120,10 +121,15 @@ def show_findings(found: Sequence[Finding], out: Console) -> None:
         colour, mark = _COLOURS[first.severity], _MARKS[first.severity]
         where = escape(problem.where)
         out.print(
-            f"[{colour}]{mark} {first.severity} {first.rule}[/] {where}{': ' if where else ''}{escape(first.message)}"
+            f"[{colour}]{mark} {first.severity} {first.rule}[/] {where}{': ' if where else ''}{_inset(problem.message)}"
         )
         if first.severity != "notice":
-            out.print(f"    → {escape(first.hint)}")
+            out.print(f"    → {_inset(first.hint)}")
+
+
+def _inset(text: str) -> str:
+    """Further lines stand further in: none can pass for a line of our own."""
+    return escape(text).replace("\n", "\n    ")
 
 
 def show_results(manifest: Manifest, out: Console) -> None:
@@ -136,7 +142,7 @@ def show_results(manifest: Manifest, out: Console) -> None:
     if tasks:
         table.add_column("metric (CPU)", justify="right", no_wrap=True)
     for entry in manifest.entries:
-        table.add_row(*_row(entry), *([escape(task_text(entry.task))] if tasks else []))
+        table.add_row(*_row(entry, manifest), *([escape(task_text(entry.task))] if tasks else []))
     out.print(table)
     if any(entry.parity for entry in manifest.entries):
         out.print("cosine and SNR are the worst output's, from the host emulator: it checks numbers, not speed")
@@ -149,13 +155,10 @@ def show_exports(exports: Mapping[str, str], out: Console) -> None:
         out.print(f"the export of {graph} against the original, on the CPU: {escape(figures)}")
 
 
-def _row(entry: Entry) -> tuple[str, ...]:
+def _row(entry: Entry, manifest: Manifest) -> tuple[str, ...]:
     return (
-        "[green]✓[/]" if entry.passed else "[red]✗[/]",
-        entry.graph,
-        entry.soc,
-        entry.dsp_arch,
-        entry.precision,
+        "[red]✗[/]" if not entry.passed else "[yellow]![/]" if marred(entry, manifest) else "[green]✓[/]",
+        *map(escape, (entry.graph, entry.soc, entry.dsp_arch, entry.precision)),
         _size(entry.bytes),
         _size(entry.vtcm_bytes),
         _size(entry.spill_fill_bytes),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -28,6 +29,7 @@ _KEPT = {
 _COMPLETE = ".complete"
 _LAST = 4  # lines
 _LINE = 1 << 16  # bytes: a longer one is passed on in pieces
+_FRAME = re.compile(r'[\s|]*File "([^"]{1,4096})", line (\d{1,9})\b')
 _WIDE = 300  # characters of a line in a message
 
 
@@ -37,6 +39,7 @@ class Ended:
 
     code: int
     last: tuple[str, ...]
+    traced: tuple[str, int] | None = None  # the file of ours, and its line, that a Python traceback ends in
 
     @property
     def said(self) -> str:
@@ -151,6 +154,7 @@ def run(argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], secrets: Sequ
     _say(f"$ {shlex.join(argv)}")
     struck = [line.encode() for secret in secrets for line in secret.splitlines() if line.strip()]
     last: deque[str] = deque(maxlen=_LAST)
+    traced = None
     try:
         child = subprocess.Popen(
             list(argv),
@@ -170,9 +174,28 @@ def run(argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], secrets: Sequ
             for secret in struck:
                 line = line.replace(secret, b"***")
             _write(line)
+            traced = _traced(line, cwd) or traced
             if text := _plain(line):
                 last.append(text)
-    return Ended(child.wait(), tuple(last))
+    return Ended(child.wait(), tuple(last), traced)
+
+
+def _traced(line: bytes, base: Path) -> tuple[str, int] | None:
+    """The place that a line of a traceback names, if it is a file of the folder and of no package there."""
+    found = _FRAME.match(line.decode("utf-8", "replace"))
+    if found is None or not (file := file_of(found[1], base)) or "site-packages" in Path(file).parts:
+        return None
+    return file, int(found[2])
+
+
+def file_of(word: str, base: Path) -> str:
+    """The path from `base` of a file in it, empty where the word names none."""
+    try:
+        path = Path(os.path.realpath(base / word))
+        inside = path.is_file() and path.is_relative_to(os.path.realpath(base))
+    except (OSError, ValueError):
+        return ""
+    return os.path.relpath(path, os.path.realpath(base)) if inside else ""
 
 
 def _say(text: str) -> None:

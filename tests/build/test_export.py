@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from support import graphs
+from support import graphs, runner
 from support.command import project, qnnci
 
 from qnnci import manifest
@@ -128,6 +128,44 @@ def test_a_failed_export_is_told_with_its_last_words_and_log(repo, text, said):
     assert not list((repo / "build/net").glob("exported*"))
     assert not list((repo / "build/net").glob(".scratch*"))
     assert "net: export failed" in qnnci("build", cwd=repo).said  # it is tried again
+
+
+WEIGHTS = """
+def weights(name):
+    raise FileNotFoundError(f"no checkpoint {name}")
+"""
+SCRIPT = """
+from lib.weights import weights
+
+def main():
+    weights("tiny")
+
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("files", "where"),
+    [
+        ({"tools/export.py": SCRIPT, "tools/lib/weights.py": WEIGHTS}, "tools/lib/weights.py:3"),
+        ({"tools/export.py": "import json\n\njson.loads('{')\n"}, "tools/export.py:3"),  # not the library's own line
+        ({"tools/export.py": "x = 1\ny = (\n"}, "tools/export.py:2"),
+        ({"tools/export.py": "raise SystemExit(3)"}, "tools/export.py"),
+        ({"tools/export.py": "print('  File \"/etc/passwd\", line 3'); raise SystemExit(3)"}, "tools/export.py"),
+        ({"tools/export.py": ""}, "tools/export.py"),  # it writes nothing
+    ],
+)
+def test_a_failed_export_is_annotated_at_its_script_s_line(repo, files, where):
+    for name, text in files.items():
+        (repo / name).parent.mkdir(parents=True, exist_ok=True)
+        (repo / name).write_text(text)
+    exporting(repo, "python tools/export.py {output}")
+    runs = {"GITHUB_ACTIONS": "true", "GITHUB_WORKSPACE": str(repo), "GITHUB_OUTPUT": str(repo / "outputs")}
+    (told,) = runner.obeyed(qnnci("build", cwd=repo, **runs).said)
+    file, _, line = where.partition(":")
+    assert (told.name, told.properties["file"], told.properties.get("line", "")) == ("error", file, line)
+    assert told.properties["title"]
+    assert told.data.startswith("net: ")
 
 
 def test_a_reference_that_is_not_written_is_a_failed_export(repo):

@@ -18,7 +18,8 @@ def entry(graph: str, soc: str, *, text: str = "x", snr: float | None = 40.0, **
     figures = Figures(cosine=0.9995, snr_db=snr, max_abs=1e-3, max_rel=None)
     base: dict[str, object] = {
         "graph": graph, "soc": soc, "soc_id": 1, "dsp_arch": "v79", "precision": "fp16", "passed": True,
-        "binary": f"{text}/{graph}.bin", "sha256": "0" * 64, "bytes": 3 << 20, "context_model": "", "graph_name": text,
+        "binary": f"{text}/{graph}.bin".replace("\0", ""),
+        "sha256": "0" * 64, "bytes": 3 << 20, "context_model": "", "graph_name": text,
         "route": text, "qairt": text, "optimization": 3, "vtcm_bytes": 8 << 20, "spill_fill_bytes": 1 << 20,
         "const_bytes": 2 << 20, "op_data_bytes": 1 << 19, "io_bytes": 1 << 18, "inputs": (), "outputs": (),
         "source": text, "source_sha256": "1" * 64, "license": text, "compile_seconds": 1.25, "compile_peak_mb": 300,

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import re
 import secrets
 import sys
+import tempfile
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,62 +17,32 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt  # comes with rich
 from markdown_it.token import Token
+from support import runner
+from support.hostile import HOSTILE, texts
 
 from qnnci.errors import MachineError, UsageError
 from qnnci.findings import Finding
 from qnnci.manifest import Entry, Figures, FindingRecord, Manifest, Parity
 from qnnci.report import github
+from qnnci.report.annotations import annotate as annotated
+from qnnci.report.annotations import command
 from qnnci.report.problems import clean
 from qnnci.report.summary import capped, markdown, summary
 from qnnci.rules import finding
 
-HOSTILE = (
-    "$(touch /tmp/pwned)",
-    "`touch /tmp/pwned`",
-    "%0A::error::forged",
-    "::error::forged",
-    "a\n::add-mask::a\r\n  ::set-output name=x::y\r##[error]forged",
-    "ünïcödé 漢字 🤖 \u202eesrever\u2028line",
-    "x,file=/etc/passwd,line=1::forged",
-    "| a | b |\n|---|---|\n<script>alert(1)</script> &amp; [a](javascript:b) ![c](//d) **e** `f` \\| @g #1 https://h",
-    "nul\x00 esc\x1b[31m bell\x07 half \udc80",
-    "EOF\nmanifest=forged\nEOF",
-)
-texts = st.one_of(st.sampled_from(HOSTILE), st.text(max_size=60), st.text(alphabet="|`<>&:%#[]\n\r\\_*,=", max_size=30))
+annotate = partial(annotated, rest="They are elsewhere.")
 
 
 def parse(line: str) -> tuple[str, dict[str, str], str]:
-    """A workflow command as the runner reads it."""
-    found = re.fullmatch(r"::([a-z-]+)(?: (.*?))?::(.*)", line)
-    assert found, line
-
-    def plain(text: str) -> str:
-        for code, char in (("%0D", "\r"), ("%0A", "\n"), ("%3A", ":"), ("%2C", ","), ("%25", "%")):
-            text = text.replace(code, char)
-        return text
-
-    pairs = (pair.split("=", 1) for pair in (found[2] or "").split(",") if pair)
-    return found[1], {key: plain(value) for key, value in pairs}, plain(found[3])
-
-
-def read_outputs(text: str) -> dict[str, str]:
-    """A GITHUB_OUTPUT file as the runner reads it."""
-    values, lines = {}, iter(text.split("\n"))
-    for line in lines:
-        if not line:
-            continue
-        name, delimiter = line.split("<<", 1)
-        value = []
-        while (part := next(lines)) != delimiter:
-            value.append(part)
-        values[name] = "\n".join(value)
-    return values
+    """The one workflow command that is in it, as the runner reads it."""
+    (command,) = runner.obeyed(line)
+    return command.name, dict(command.properties), command.data
 
 
 def entry(**changes: object) -> Entry:
     base: dict[str, object] = {
         "graph": "vad", "soc": "SM8750", "soc_id": 69, "dsp_arch": "v79", "precision": "fp16", "passed": True,
-        "binary": "vad/SM8750/vad_fp16_sm8750_v79.bin", "sha256": "0" * 64, "bytes": 1_468_006, "context_model": "",
+        "binary": "vad/SM8750/vad_fp16_sm8750_v79.bin", "sha256": "0" * 64, "bytes": 1_468_006, "context_model": "ctx",
         "graph_name": "vad", "route": "ort", "qairt": "v2.51.0", "optimization": 3, "vtcm_bytes": 8 << 20,
         "spill_fill_bytes": 0, "const_bytes": 1, "op_data_bytes": 1, "io_bytes": 1, "inputs": (), "outputs": (),
         "source": "vad.onnx", "source_sha256": "0" * 64, "license": None, "compile_seconds": 0.44,
@@ -100,7 +73,7 @@ def manifest(*entries: Entry, findings: tuple[Finding, ...] = (), **changes: obj
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_annotation_keeps_hostile_text_inside_one_command(text: str) -> None:
-    (line,) = github.annotations([Finding("parity", "error", text, text, text, text, text, text, f"{text}.yaml", 3)])
+    (line,) = annotate([Finding("parity", "error", text, text, text, text, text, text, f"{text}.yaml", 3)])
     assert len(line.splitlines()) == 1
     assert not re.search("[\x00-\x1f\x7f-\x9f\u2028-\u202e\ud800-\udfff]", line)
     kind, properties, message = parse(line)
@@ -113,30 +86,60 @@ def test_annotation_keeps_hostile_text_inside_one_command(text: str) -> None:
 @given(texts, texts, texts)
 @settings(max_examples=150, deadline=None)
 def test_a_command_reads_back_as_it_was_given(message: str, title: str, file: str) -> None:
-    line = github.command("warning", message, title=title, file=file)
+    line = command("warning", message, title=title, file=file)
     assert "\n" not in line
     assert "\r" not in line
     line.encode()
     kind, properties, read = parse(line)
     assert (kind, read) == ("warning", clean(message))
-    expected = {"title": clean(title), "file": clean(file)}
-    assert properties == {key: value for key, value in expected.items() if value}
+    # The runner takes spaces from the end of the last one.
+    given = [text for text in (clean(title), clean(file)) if text]
+    given[-1:] = [re.sub(r"[^\S\n]+\Z", "", text) for text in given[-1:]]
+    assert list(properties.values()) == [text for text in given if text]
 
 
 def test_one_problem_on_several_socs_is_one_annotation() -> None:
     found = [finding("spill-fill", "10 MB spill", graph="det", soc=soc) for soc in ("SM8550", "SM8650", "SM8550")]
     found.append(finding("spill-fill", "10 MB spill", graph="rec", soc="SM8550"))
-    messages = [parse(line)[2] for line in github.annotations(found)]
+    messages = [parse(line)[2] for line in annotate(found)]
     assert [m.split("\n")[0] for m in messages] == [
         "det on SM8550, SM8650: 10 MB spill",
         "rec on SM8550: 10 MB spill",
     ]
 
 
+TWELVE = [f"SM8{number}50" for number in range(1, 10)] + ["SM7450", "SM7550", "QCS8550"]
+
+
+@pytest.mark.parametrize(
+    ("messages", "said"),
+    [
+        ({soc: f"{soc} has no fp16" for soc in TWELVE[:2]}, "SM8150 has no fp16 (SM8150); SM8250 has no fp16 (SM8250)"),
+        (dict.fromkeys(TWELVE, "10 MB spill"), "10 MB spill"),
+        (
+            {soc: f"{10 + (soc == 'QCS8550')}.5 MB spill" for soc in TWELVE},
+            f"10.5 MB spill ({', '.join(TWELVE[:-1])}); 11.5 MB spill (QCS8550)",
+        ),
+        ({"SM8550": "10 MB spill"}, "10 MB spill"),
+    ],
+)
+def test_a_problem_whose_figures_differ_is_one_annotation_that_names_each_chip(
+    messages: dict[str, str], said: str
+) -> None:
+    (line,) = annotate([finding("spill-fill", text, graph="det", soc=soc) for soc, text in messages.items()])
+    assert parse(line)[2].split("\n")[0] == f"det on {', '.join(messages)}: {said}"
+
+
+def test_two_problems_of_one_chip_stay_two() -> None:
+    found = [finding("costly-op", f"op {n}", graph="det", soc=soc) for n in (1, 2) for soc in TWELVE]
+    assert len(annotate(found)) == 2
+    assert len(annotate([finding("costly-op", f"op {n}", graph="det") for n in (1, 2)])) == 2
+
+
 def test_annotations_are_ranked_by_severity_then_rarity() -> None:
     found = [finding("costly-op", f"op {i}") for i in range(3)]
     found += [finding("old-opset", "opset 9"), finding("int64-io", "a"), finding("parity", "off")]
-    kinds = [(kind, message.split("\n")[0]) for kind, _, message in map(parse, github.annotations(found))]
+    kinds = [(kind, message.split("\n")[0]) for kind, _, message in map(parse, annotate(found))]
     assert kinds == [
         ("error", "off"),
         ("warning", "opset 9"),
@@ -151,21 +154,21 @@ def test_annotations_are_ranked_by_severity_then_rarity() -> None:
     ("counts", "shown", "closing"),
     [
         ((10, 10, 10), (10, 10, 10), ""),
-        ((11, 0, 0), (10, 0, 1), "1 error"),
-        ((13, 12, 9), (10, 10, 10), "3 errors, 2 warnings"),
-        ((0, 11, 10), (0, 10, 10), "1 warning, 1 notice"),
-        ((0, 0, 11), (0, 0, 10), "2 notices"),
+        ((11, 0, 0), (10, 0, 1), "1 more error"),
+        ((13, 12, 9), (10, 10, 10), "3 more errors, 2 more warnings"),
+        ((0, 11, 10), (0, 10, 10), "1 more warning, 1 more notice"),
+        ((0, 0, 11), (0, 0, 10), "2 more notices"),
     ],
 )
 def test_at_most_ten_of_a_type_and_the_rest_is_counted(
     counts: tuple[int, ...], shown: tuple[int, ...], closing: str
 ) -> None:
     rules = (("parity", counts[0]), ("costly-op", counts[1]), ("int64-io", counts[2]))
-    lines = github.annotations([finding(rule, f"{rule} {i}") for rule, count in rules for i in range(count)])
+    lines = annotate([finding(rule, f"{rule} {i}") for rule, count in rules for i in range(count)])
     kinds = [parse(line)[0] for line in lines]
     assert tuple(kinds.count(kind) for kind in ("error", "warning", "notice")) == shown
     last = parse(lines[-1])[2]
-    assert last == f"{closing}. The step summary lists every finding." if closing else "more" not in last
+    assert last == f"{closing}. They are elsewhere." if closing else "more" not in last
 
 
 @pytest.mark.parametrize(
@@ -179,14 +182,65 @@ def test_at_most_ten_of_a_type_and_the_rest_is_counted(
         ("/elsewhere/qnn.yaml", "", {}),
         ("build/vad/logs/compile.log", "", {}),
         ("model.onnx", "", {}),
+        ("export.py", "", {}),
         ("", "", {}),
     ],
 )
 def test_only_a_project_file_is_annotated(file: str, folder: str, expected: dict[str, str]) -> None:
-    (line,) = github.annotations([finding("parity", "off", file=file, line=7)], folder=folder)
+    (line,) = annotate([finding("parity", "off", file=file, line=7)], folder=folder)
     _, properties, message = parse(line)
     assert {key: value for key, value in properties.items() if key != "title"} == expected
     assert (f"in {file}:7" in message) == (bool(file) and not expected)
+
+
+def test_a_failed_export_points_at_its_script() -> None:
+    found = finding("export-failed", "exit code 1", file="tools/export.py", line=3)
+    inside, outside = (parse(annotate([found], folder=folder)[0]) for folder in ("models/vad", "../elsewhere"))
+    assert (inside[1]["file"], inside[1]["line"]) == ("models/vad/tools/export.py", "3")
+    assert "file" not in outside[1]
+    assert "in tools/export.py:3" in outside[2]
+
+
+def test_a_long_message_leaves_what_to_do() -> None:
+    (line,) = annotate([finding("parity", "x" * 5000, hint="look at the feeds")])
+    assert parse(line)[2].endswith("…\n→ look at the feeds")
+    assert len(parse(line)[2]) == 4000
+
+
+def test_the_closing_notice_links_this_job_s_summary(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = [finding("parity", letter) for letter in "abcdefghijkl"]
+    env = {"GITHUB_SERVER_URL": "https://github.com", "GITHUB_REPOSITORY": "o/r", "GITHUB_RUN_ID": "7"}
+    page = "https://github.com/o/r/actions/runs/7"
+    for more, link in (
+        ({"QNNCI_CHECK_RUN": "99"}, f": {page}#summary-99"),
+        ({"QNNCI_CHECK_RUN": ""}, f": {page}"),  # as on GitHub Enterprise Server
+        ({"QNNCI_CHECK_RUN": "9)\n::x::"}, f": {page}"),
+    ):
+        github.report_findings("net", found, passed=False, env=env | more)
+        notice = runner.obeyed(capsys.readouterr().out)[-1]
+        assert (notice.name, notice.data) == ("notice", f"2 more errors. The step summary lists every finding{link}")
+    assert github.summary_link({}) == ""
+    assert github.summary_link(env | {"GITHUB_REPOSITORY": "o/r\n::x \udc80"}).endswith(
+        "/o/r%0A::x%20%3F/actions/runs/7"
+    )
+
+
+def test_the_steps_of_a_job_share_the_fifty_that_github_shows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    env = {"RUNNER_TEMP": str(tmp_path), "GITHUB_STEP_SUMMARY": str(tmp_path / "summary")}
+    found = [finding(rule, letter) for rule in ("parity", "costly-op", "int64-io") for letter in "abcdefghijkl"]
+    said = []
+    for _ in range(4):
+        github.report_findings("net", found, passed=False, env=env)
+        said.append([each.name for each in runner.obeyed(capsys.readouterr().out)])
+    assert said[0] == ["error"] * 10 + ["warning"] * 10 + ["notice"] * 10
+    assert said[1] == ["error"] * 10 + ["warning"] * 9 + ["notice"]
+    assert said[2:] == [["notice"], ["notice"]]
+    assert (tmp_path / "summary").read_text().count("`parity` a") == 4
 
 
 def test_an_error_of_the_project_file_points_at_its_line(
@@ -239,8 +293,8 @@ def test_nothing_in_a_summary_is_obeyed(name: str, message: str, file: str) -> N
     tags = [token.tag for token in tokens if token.tag]
     assert tags == rendered_tags(), (name, message)
     html = [token.content for token in tokens if token.type in {"html_inline", "html_block"}]
-    assert html == ["<br>", "<sub>", "</sub>"]
-    text = "\n".join(token.content for token in tokens if token.type == "text")
+    assert [each for each in html if each != "<!-- -->"] == ["<br>", "<sub>", "</sub>"]
+    text = "".join(token.content for token in tokens if token.type == "text")
     assert " ".join(clean(message).split()) in text
 
 
@@ -253,6 +307,23 @@ def rendered_tags() -> list[str]:
     found = Finding("parity", "error", "m", "h", "n", "s", "verify", "n", "f", 2)
     tokens = rendered(summary(manifest(entry(graph="n", precision="m"), findings=(found,), tools={"n": "n"})))
     return [token.tag for token in tokens if token.tag]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_what_github_makes_links_and_mentions_of_is_parted(text: str) -> None:
+    """It looks for them in each piece of text as rendered, character references read."""
+    pieces = [token.content for token in rendered(markdown(text)) if token.type == "text"]
+    assert " ".join(clean(text).split()) == "".join(pieces)
+    marks = re.compile(r"@\w|#\d|\w://|\bwww\.|:[\w+-]+:")
+    assert [piece for piece in pieces if marks.search(piece)] == []
+
+
+def test_a_build_that_nothing_can_fail_does_not_read_as_good() -> None:
+    found = (finding("spill-fill", "y", severity="error", graph="vad", soc="SM8550"),)
+    text = summary(manifest(entry(), entry(soc="SM8550"), findings=found))
+    assert "## ⚠️ silero: 2 of 2 binaries passed, only because nothing fails this build (fail-on never): 1 error" in text
+    assert "| ✅ | vad | SM8750" in text
+    assert "| ⚠️ | vad | SM8550" in text
 
 
 def test_markdown_leaves_ordinary_names_readable() -> None:
@@ -288,7 +359,7 @@ def test_the_summary_is_appended_and_stays_below_one_mib(tmp_path: Path) -> None
 @settings(max_examples=100, deadline=None)
 def test_outputs_read_back_as_they_were_given(values: dict[str, str]) -> None:
     text = "".join(github._output(name, value) for name, value in values.items())
-    assert read_outputs(text) == values
+    assert runner.outputs(text) == values
 
 
 def test_outputs_are_appended_as_utf8(tmp_path: Path) -> None:
@@ -296,7 +367,7 @@ def test_outputs_are_appended_as_utf8(tmp_path: Path) -> None:
     path.write_text("before<<E\n1\nE\n")
     github.write_outputs({"manifest": "b/ü.json"}, {"GITHUB_OUTPUT": str(path)})
     github.write_outputs({"half": "\udc80"}, {"GITHUB_OUTPUT": str(path)})
-    assert read_outputs(path.read_bytes().decode()) == {"before": "1", "manifest": "b/ü.json", "half": "?"}
+    assert runner.outputs(path.read_bytes().decode()) == {"before": "1", "manifest": "b/ü.json", "half": "?"}
     github.write_outputs({"manifest": "x"}, {})
 
 
@@ -304,7 +375,7 @@ def test_a_delimiter_in_the_value_is_not_taken(monkeypatch: pytest.MonkeyPatch) 
     tokens = iter(["aa", "bb"])
     monkeypatch.setattr(secrets, "token_hex", lambda _: next(tokens))
     value = "x\nqnnci-aa\nresult<<E\npass\nE"
-    assert read_outputs(github._output("v", value)) == {"v": value}
+    assert runner.outputs(github._output("v", value)) == {"v": value}
 
 
 @pytest.mark.parametrize("name", ["", "a=b", "a<<b", "a\nb", "1a", "a b"])
@@ -341,7 +412,7 @@ def test_errors_that_are_no_findings_are_reported_too(tmp_path: Path, capsys: py
     error = MachineError("no space | left", hint="free some", where="det")
     github.report(manifest(entry(), passed=False), tmp_path / "manifest.json", errors=[error], env=env)
     assert capsys.readouterr().out == "::error title=qnnci::det: no space | left%0A→ free some\n"
-    assert read_outputs((tmp_path / "GITHUB_OUTPUT").read_text())["errors"] == "1"
+    assert runner.outputs((tmp_path / "GITHUB_OUTPUT").read_text())["errors"] == "1"
     assert (
         "- **error** `qnnci` det: no space &#124; left<br>→ free some" in (tmp_path / "GITHUB_STEP_SUMMARY").read_text()
     )
@@ -350,7 +421,38 @@ def test_errors_that_are_no_findings_are_reported_too(tmp_path: Path, capsys: py
 def test_a_run_that_ended_early_still_has_outputs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     github.report_failure(UsageError("no such file"), env={"GITHUB_OUTPUT": str(tmp_path / "o")})
     assert capsys.readouterr().out == "::error title=qnnci::no such file\n"
-    assert read_outputs((tmp_path / "o").read_text())["result"] == "fail"
+    assert runner.outputs((tmp_path / "o").read_text())["result"] == "fail"
+
+
+# all of it
+
+
+@given(texts, texts, texts)
+@settings(max_examples=60, deadline=None)
+def test_nothing_in_a_build_is_obeyed_or_forges_an_output(name: str, message: str, path: str) -> None:
+    """Everything that comes out of a model, a project file or a folder's name, through the whole report."""
+    built = manifest(
+        entry(graph=name, source=path, license=message, binary="b" + path.replace("\0", " "), built_by=name),
+        findings=(Finding("parity", "error", message, path, name, name, "verify", message, path, 3),),
+        name=name, license=message, tools={name: path},
+    )  # fmt: skip
+    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()) as log:
+        env = {each: f"{folder}/{each}" for each in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
+        env |= {"GITHUB_WORKSPACE": folder, "RUNNER_TEMP": folder}
+        with github.stopped_commands(), github.group(name):
+            print(message)
+            github.report(built, Path(folder, "build/manifest.json"), env=env)
+            print(path, end="")
+        set_ = runner.outputs(Path(env["GITHUB_OUTPUT"]).read_text())
+    assert [each.name for each in runner.obeyed(log.getvalue())] == ["group", "error", "endgroup"]
+    title, told, _ = runner.obeyed(log.getvalue())
+    assert title.data == clean(name)
+    assert set(told.properties) <= {"title", "file", "line"}
+    assert told.properties["title"] == "The binary's numbers are off"
+    assert set(set_) == {"result", "manifest", "directory", "binaries", "errors", "warnings"}
+    assert (set_["result"], set_["manifest"], set_["errors"]) == ("pass", "build/manifest.json", "1")
+    (binary,) = json.loads(set_["binaries"])
+    assert binary["graph"] == name
 
 
 # the log
@@ -389,22 +491,9 @@ def test_our_own_commands_are_obeyed_between_the_marks(capsys: pytest.CaptureFix
         github.report_failure(UsageError("no"), env={})
         sys.stdout.write("::error::forged\n")
     sys.stdout.write("::notice::after\n")
-    assert obeyed(capsys.readouterr().out) == [
-        "::group::Build",
-        "::error title=qnnci::no",
-        "::endgroup::",
-        "::notice::after",
+    assert [(each.name, each.data) for each in runner.obeyed(capsys.readouterr().out)] == [
+        ("group", "Build"),
+        ("error", "no"),
+        ("endgroup", ""),
+        ("notice", "after"),
     ]
-
-
-def obeyed(log: str) -> list[str]:
-    """The commands of a log that the runner carries out."""
-    token, commands = "", []
-    for line in log.splitlines():
-        if token:
-            token = "" if line == f"::{token}::" else token
-        elif line.startswith("::stop-commands::"):
-            token = line.removeprefix("::stop-commands::")
-        elif line.startswith("::"):
-            commands.append(line)
-    return commands

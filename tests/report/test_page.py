@@ -130,13 +130,13 @@ def test_a_run_is_linked_only_where_it_is_an_address():
 
 
 def test_200_targets_stay_small(logs):
-    graphs = tuple(f"encoder-of-a-long-name-{number:03}" for number in range(50))
+    graphs = tuple(f"encoder-of-a-long-name-{chr(97 + number // 26)}{chr(97 + number % 26)}" for number in range(50))
     socs = ("SM8450", *SOCS)
     build = manifest("what is said, at some length", graphs=graphs, socs=socs)
     many = tuple(
-        each.model_copy(update={"graph": graph, "soc": soc, "message": f"{each.message} {graph} {soc}", "rule": rule})
+        each.model_copy(update={"graph": graph, "soc": soc, "message": f"{each.message} {word}", "rule": rule})
         for graph in graphs
-        for soc in socs
+        for soc, word in zip(socs, ("once", "twice", "often", "always"), strict=True)
         for rule, each in zip(("cpu-fallback", "parity", "spill-fill"), build.findings, strict=True)
     )
     made = render(build.model_copy(update={"findings": many}), with_log(logs / "many", "words " * 30))

@@ -70,4 +70,4 @@ def manifest():
         parity=Parity(inputs="seeded (0)", samples=4, outputs={"y": FIGURES}),
         compile_seconds=4.18,
     )
-    return Manifest.model_construct(entries=(entry,))
+    return Manifest.model_construct(entries=(entry,), findings=())
