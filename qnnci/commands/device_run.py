@@ -104,7 +104,7 @@ def _on_device(
 
 
 def _judged(case: Case, ran: run.Ran, bounds: Sequence[ParityGate]) -> tuple[Parity | None, list[Finding]]:
-    found = [each for each in ran.report.findings if each.severity != "notice"]
+    found = [each for each in ran.findings if each.severity != "notice"]
     if not ran.worked:
         return None, found
     outputs, wrong = compare([want for _, want in case.samples], case.outputs(ran.outputs))

@@ -11,7 +11,7 @@ from pathlib import Path
 from qnnci import process
 from qnnci.device import transport
 from qnnci.device.transport import Transport
-from qnnci.errors import MachineError, ToolCrashed, ToolMissing
+from qnnci.errors import MachineError, QnnciError, ToolCrashed, ToolMissing
 
 ANSWER_SECONDS = 60.0  # for scripts that only look
 _SLOWEST = 1 << 20  # bytes a second that a copy must make
@@ -50,7 +50,7 @@ class Link:
         output = done.output.replace("\r\n", "\n")
         ended = re.search(rf"{mark}(\d+)", output)
         if ended is None:
-            raise self.transport.trouble(output.replace(mark, ""))
+            raise self._trouble(output.replace(mark, ""), "the connection ended in the middle")
         return Reply(int(ended[1]), output[: ended.start()])
 
     def tell(self, script: str, *, timeout: float = ANSWER_SECONDS) -> str:
@@ -63,9 +63,7 @@ class Link:
         reply = self.ask(script, timeout=timeout)
         if reply.code:
             said = reply.output.strip()
-            if re.search(r"no space left", said, re.IGNORECASE):
-                raise self.transport.trouble(said)
-            raise MachineError(f"a command on the device ended with {reply.code}: {said[-300:]}", where=self.address)
+            raise self._trouble(said, f"a command on the device ended with {reply.code}")
         return reply.output
 
     def push(self, local: Path, remote: str) -> None:
@@ -89,7 +87,14 @@ class Link:
     def _copy(self, argv: list[str], size: int) -> None:
         done = self._run(argv, ANSWER_SECONDS + size / _SLOWEST)
         if done.code:
-            raise self.transport.trouble(done.output)
+            raise self._trouble(done.output, "a file was not copied")
+
+    def _trouble(self, said: str, what: str) -> QnnciError:
+        """The cause in what was said; where none is known, the last line of it."""
+        last = next((line.strip() for line in reversed(said.splitlines()) if line.strip()), "nothing was said")
+        hint = "run it again: what is on the device already is not sent again"
+        unknown = MachineError(f"{what}: {last[:200]}", hint=hint, where=self.address)
+        return self.transport.trouble(said) or unknown
 
     def _run(self, argv: list[str], timeout: float) -> process.Completed:
         try:

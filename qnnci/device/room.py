@@ -193,7 +193,7 @@ def opened(link: Link, folder: str, key: object, *, keep: bool = False) -> Itera
     try:
         yield room
     except MachineError as error:
-        if "no space" in error.message:
+        if "no space" in error.message:  # what is there half is of no use to anybody
             room.remove()
         raise
     except BaseException:

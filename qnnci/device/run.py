@@ -16,8 +16,9 @@ from qnnci.device import raw, room
 from qnnci.device.link import Link
 from qnnci.device.room import Room, Say
 from qnnci.errors import ToolCrashed, UsageError
-from qnnci.logs import LogReport
+from qnnci.findings import Finding
 from qnnci.model.feeds import plain
+from qnnci.rules import finding
 
 NET_RUN = "qnn-net-run"
 HTP, PREPARE = "libQnnHtp.so", "libQnnHtpPrepare.so"
@@ -27,16 +28,19 @@ SECONDS = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """How qnn-net-run ended; `outputs` are those of each feed, under the binary's names and in its dtypes."""
+    """How qnn-net-run ended; `outputs` are those of each feed, under the binary's names and in its dtypes.
+
+    A log may tell of errors though all outputs are there: these are findings, and the outputs are judged all the same.
+    """
 
     code: int
     log: str
-    report: LogReport
+    findings: tuple[Finding, ...]
     outputs: tuple[Arrays, ...]
 
     @property
     def worked(self) -> bool:
-        return self.report.outcome != "failed" and bool(self.outputs)
+        return bool(self.outputs)
 
 
 def feeds(
@@ -78,7 +82,7 @@ def outputs(ran: Ran, link: Link) -> list[Arrays]:
     """
     if ran.worked:
         return list(ran.outputs)
-    first = next(iter(ran.report.findings), None)
+    first = next(iter(ran.findings), None)
     told = first.message if first else f"it ended with {ran.code}"
     raise ToolCrashed(f"{NET_RUN} failed: {told}", where=link.address, hint=first.hint if first else "")
 
@@ -143,15 +147,22 @@ def once(
         raw.pack(given, graph, packed)
         own = plain(binary.name)
         place.put({**kit, own: binary, _FEEDS: packed}, say)
-        place.link.tell(f"cd {place.path} && rm -rf {raw.IN} {raw.OUT} && tar -xf {_FEEDS}", timeout=300)
+        place.link.tell(
+            f"cd {place.path} && rm -rf {raw.IN} {raw.OUT} && mkdir {raw.OUT} && tar -xf {_FEEDS}", timeout=300
+        )
         say(f"running {len(given)} feeds on {place.link.address}")
         reply = place.run(command(f"--retrieve_context {own}"), timeout=timeout)
         log = reply.output if not reply.code else reply.output + logcat(place)
         report = logs.read(log.splitlines(), NET_RUN, reply.code)
-        if report.outcome == "failed":
-            return Ran(reply.code, log, report, ())
-        place.fetch(raw.OUT, made)
-        return Ran(reply.code, log, report, tuple(raw.unpack(made, graph, len(given))))
+        if reply.code and report.outcome == "failed":
+            return Ran(reply.code, log, report.findings, ())
+        try:
+            place.fetch(raw.OUT, made)
+            outputs = tuple(raw.unpack(made, graph, len(given)))
+        except ToolCrashed as error:
+            lost = finding("nothing-written", error.message)
+            return Ran(reply.code, log, report.findings or (lost,), ())
+        return Ran(reply.code, log, report.findings, outputs)
 
 
 def command(model: str, *more: str) -> str:

@@ -23,7 +23,6 @@ _SSH = re.compile(
 )
 _CONNECT_SECONDS = 10
 _MOST_PORT = 65535
-_FULL = re.compile(r"no space left|disc quota|disk quota|enospc", re.IGNORECASE)
 
 
 class Transport(Protocol):
@@ -43,7 +42,7 @@ class Transport(Protocol):
 
     def pull(self, remote: str, local: Path) -> list[str]: ...
 
-    def trouble(self, said: str) -> QnnciError:
+    def trouble(self, said: str) -> QnnciError | None:
         """What the program's own words mean, where the connection failed and not what ran on the device."""
 
 
@@ -73,7 +72,7 @@ class Adb:
     def pull(self, remote: str, local: Path) -> list[str]:
         return self._adb("pull", remote, str(local.absolute()))
 
-    def trouble(self, said: str) -> QnnciError:
+    def trouble(self, said: str) -> QnnciError | None:
         return _meaning(said, _ADB, self.address)
 
 
@@ -118,7 +117,7 @@ class Ssh:
     def pull(self, remote: str, local: Path) -> list[str]:
         return self._scp(f"{self._login}:{remote}", str(local.absolute()))
 
-    def trouble(self, said: str) -> QnnciError:
+    def trouble(self, said: str) -> QnnciError | None:
         return _meaning(said, _SSH_SAYS, self.address)
 
 
@@ -146,6 +145,13 @@ def _posix(script: str) -> str:
     return f"sh -c {shlex.quote(script)}"
 
 
+# What both say, of a connection that was there and of the device's disk.
+_BOTH = (
+    (r"no space left|dis[ck] quota|enospc", "has no space left", "remove files from it"),
+    (r"read-only file system", "does not let anything be written there", "name another folder with `--folder`"),
+    (r"connection.{0,40}(?:reset|closed)|(?:lost|broken) (?:connection|pipe)|protocol fault|error: closed",
+     "was lost in the middle", "run it again: what is on the device already is not sent again"),
+)  # fmt: skip
 # What the programs say of a connection, as they have said it for years → what it is, and what to do.
 _ADB = (
     (r"unauthorized", "has not allowed this computer", "unlock it and accept the question about USB debugging"),
@@ -170,15 +176,8 @@ _SSH_SAYS = (
 )  # fmt: skip
 
 
-def _meaning(said: str, known: Sequence[tuple[str, str, str]], where: str) -> QnnciError:
-    for pattern, what, hint in known:
+def _meaning(said: str, known: Sequence[tuple[str, str, str]], where: str) -> QnnciError | None:
+    for pattern, what, hint in (*known, *_BOTH):
         if re.search(pattern, said, re.IGNORECASE):
             return MachineError(f"the device {what}", hint=hint, where=where)
-    if _FULL.search(said):
-        return MachineError("there is no space left on the device", hint="remove files from it", where=where)
-    last = next((line.strip() for line in reversed(said.splitlines()) if line.strip()), "nothing was said")
-    return MachineError(
-        f"the connection ended in the middle: {last[:200]}",
-        hint="run it again: what is on the device already is not sent again",
-        where=where,
-    )
+    return None

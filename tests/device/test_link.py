@@ -144,7 +144,8 @@ def test_phones_that_are_not_ready(tmp_path, monkeypatch, settings, message, hin
         ("ssh: Could not resolve hostname board: Name or service not known", "not known here"),
         ("Host key verification failed.", "host key"),
         ("ssh: connect to host board port 22: Connection timed out", "does not answer"),
-        ("kex_exchange_identification: read", "ended in the middle"),
+        ("kex_exchange_identification: read", "ended in the middle: kex"),
+        ("client_loop: send disconnect: Broken pipe", "lost in the middle"),
     ],
 )
 def test_boards_that_do_not_let_in(tmp_path, monkeypatch, words, message):
@@ -195,3 +196,12 @@ def test_errors_are_for_people(device, link):
     with pytest.raises(QnnciError) as caught:
         link.tell("true")
     assert caught.value.hint
+
+
+def test_copies_that_are_refused(device, link, tmp_path):
+    (tmp_path / "file").write_bytes(b"1")
+    with pytest.raises(MachineError, match=r"a file was not copied: .*No such file"):
+        link.push(tmp_path / "file", "/not/there/file")
+    fake_device.setting(device, full=0)
+    with pytest.raises(MachineError, match="no space left"):
+        link.push(tmp_path / "file", "/tmp/file")

@@ -86,6 +86,7 @@ def main(arguments: Sequence[str]) -> int:
         assert Path(given["--model"]).is_file()
         lines = Path(given["--input_list"]).read_text().splitlines()
         assert all(Path(line.split()[-1].rpartition(":=")[2]).is_file() for line in lines)
+        Path(given["--output_dir"], "Result_0").mkdir(parents=True)
         says.plain("Finished Executing Graphs")
         return 0
     if binary := given.get("--retrieve_context"):
