@@ -10,6 +10,7 @@ from qnnci.findings import SEVERITIES, Finding, worst
 from qnnci.manifest import Figures, Measured, Parity
 from qnnci.plan import Target
 from qnnci.project import Compare, Compile, FailOn, Gates, ParityGate
+from qnnci.quantization import Io
 from qnnci.rules import finding
 
 _MB = 1 << 20
@@ -46,6 +47,14 @@ def _judge_binary(info: ContextInfo, size: int, target: Target, gates: Gates, as
         if graph.optimization is not None and graph.optimization != asked.optimization:
             message = f"optimisation level {graph.optimization} in the binary, {asked.optimization} was asked for"
             yield finding("wrong-optimization", message)
+
+
+def judge_ports(info: ContextInfo, io: Io, *, quantized: bool) -> list[Finding]:
+    """Whether the binary's float inputs and outputs became what was asked for; a graph in QDQ form has its own."""
+    wrong = {"float32": (), "float16": ("FLOAT_32",), "ufixed16": ("FLOAT_32", "FLOAT_16")}[io]
+    ports = [port for graph in info.graphs for port in (*graph.inputs, *graph.outputs)]
+    bad = [f"{port.name} is {port.dtype}" for port in ports if port.dtype in wrong and not quantized]
+    return [finding("port-type", f"`io: {io}` was asked for: {', '.join(bad)}")] if bad else []
 
 
 def judge_parity(parity: Parity, gates: Sequence[ParityGate]) -> list[Finding]:

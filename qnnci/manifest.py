@@ -47,6 +47,17 @@ class Figures(Record):
     max_rel: float | None
 
 
+class Quantization(Record):
+    """How the graph was quantized here: widths in bits, on how many samples, and how many nodes stayed float."""
+
+    activations: int
+    weights: int
+    per_channel: bool
+    calibrate: str
+    samples: int
+    float_nodes: int
+
+
 class Measured(Record):
     """A task metric, and over how many samples; 0 samples where the command that computed it does not say."""
 
@@ -178,6 +189,8 @@ class Entry(Record):
     source: str
     source_sha256: str
     encodings_sha256: str | None = None
+    calibration_sha256: str | None = None
+    quantization: Quantization | None = None
     license: str | None
     parity: Parity | None
     export_parity: dict[str, Figures] | None = None

@@ -24,6 +24,7 @@ _EFFECTS: Mapping[str, tuple[Effect, str]] = {
     "encodings_sha256": ("numbers", "other encodings"),
     "calibration_sha256": ("numbers", "other calibration inputs"),
     "precision": ("numbers", "another precision"),
+    "quantization": ("numbers", "quantized in another way"),
     "float_fallback_ops": ("numbers", "other ops were left in float"),
     "route": ("numbers", "another way to compile"),
     "qairt": ("numbers", "another compiler build: rounding and scheduling may differ"),

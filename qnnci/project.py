@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, FiniteFloat, model_validator
 
 from qnnci.errors import UsageError
-from qnnci.quantization import Calibrating
+from qnnci.quantization import Calibrating, Quantize
 from qnnci.soc import Soc, find_soc, htp_arches
 from qnnci.strict import VARIABLE, Command, Model, Pattern, arguments
 
@@ -393,6 +393,7 @@ class Graph(Model):
     calibration: Calibrating | None = Field(
         None, description="Inputs on which ranges are measured, for fixed-point precisions: where they are, or more."
     )
+    quantize: Quantize | None = Field(None, description="Route ort: over the project's.")
     convert: Convert | None = Field(None, description="SDK routes: over the project's.")
     gates: Gates | None = Field(None, description="Default: the project's.")
     verify: Verify | None = Field(None, description="Default: the project's.")
@@ -422,6 +423,7 @@ class Project(Model):
         description="The ONNX files, by a name that becomes a folder and part of file names."
     )
     precision: Precisions = PrecisionMap()
+    quantize: Quantize = Quantize()
     sdk: Sdk = Sdk()
     convert: Convert = Convert()
     compile: Compile = Compile()
@@ -444,6 +446,15 @@ class Project(Model):
         """The project's settings with what the graph sets itself over them."""
         own = self.graphs[graph].convert
         return self.convert.model_copy(update=own.model_dump(exclude_unset=True)) if own else self.convert
+
+    def quantize_for(self, graph: str) -> Quantize:
+        """The project's settings with what the graph sets itself over them."""
+        own = self.graphs[graph].quantize
+        return (
+            self.quantize.model_copy(update={name: getattr(own, name) for name in own.model_fields_set})
+            if own
+            else self.quantize
+        )
 
     @model_validator(mode="after")
     def _one_calibration(self) -> Project:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # it brings numpy, which the jobs that only judge do without
     from qnnci.build.adapt import Order
 
 PREPARED = "prepared.onnx"
+QUANTIZED = "quantized.onnx"
 REFERENCE = "reference.npz"
 
 
@@ -105,21 +106,29 @@ def reference(
 
 
 def compile_target(
-    target: Target, options: Compile, folder: Path, prepared: dict[str, str], nodes: Sequence[str]
+    target: Target,
+    options: Compile,
+    folder: Path,
+    model: Path,
+    files: dict[str, str],
+    nodes: Sequence[str],
+    *,
+    fp16: bool,
 ) -> Call:
+    """Compile `model`, whose `files` these are; `fp16` lets float ops run in it."""
     arguments = {
         "soc_id": target.soc.id,
         "vtcm_mb": options.vtcm_for(target.soc),
         "optimization": options.optimization,
-        "fp16": target.precision == "fp16",
+        "fp16": fp16,
     }
     binary, context_model = target.binary, target.context_model
     paths = {
-        "model": str(folder.parent / PREPARED),
+        "model": str(model),
         "binary": str(folder / binary),
         "context_model": str(folder / context_model),
     }
-    key = key_of(model=prepared, names=[binary, context_model], route="ort", **arguments)
+    key = key_of(model=files, names=[binary, context_model], route="ort", **arguments)
     return Call(target.id, "compile", folder, {**paths, **arguments}, key, (binary, context_model), tuple(nodes))
 
 
@@ -143,8 +152,12 @@ def verify(
     seconds: float,
     order: Order,
     keys: dict[str, Any],
+    grids: dict[str, Any] | None = None,
 ) -> Call:
-    """Run a binary. `order` is what its route does to axes; names, axes and fixed point are led back by `info`."""
-    arguments = {"info": info.to_json(), "soc_id": soc_id, "seconds": seconds, "order": order}
+    """Run a binary. `order` is what its route does to axes; names, axes and fixed point are led back by `info`.
+
+    `grids` are the steps of outputs that an 8-bit op is to make, by name.
+    """
+    arguments = {"info": info.to_json(), "soc_id": soc_id, "seconds": seconds, "order": order, "grids": grids or {}}
     paths = {"context_model": str(context_model), "reference": str(reference)}
     return Call(what, "verify", folder, {**paths, **arguments}, key_of(**keys, **arguments))

@@ -153,6 +153,8 @@ def _entry(build: BuildState, target: Target) -> Entry | None:
         export_metrics=graph.export_metrics,
         task=state.task,
         float_ops=graph.float_ops.get(target.precision, ()),
+        calibration_sha256=graph.calibrated.get(target.precision),
+        quantized_as=graph.quantized_as.get(target.precision, {}).get("quantization"),
         passed=not (graph.broken or state.broken or gates.failed(found, build.project.fail_on)),
     )
     if made := measured_beside(folder / target.binary, entry.sha256):

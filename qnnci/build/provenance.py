@@ -10,7 +10,7 @@ from typing import Any
 from qnnci.build.cache import Record
 from qnnci.build.calls import inputs_of
 from qnnci.context.info import ContextInfo
-from qnnci.manifest import Entry, Figures, Measured, Parity, Task
+from qnnci.manifest import Entry, Figures, Measured, Parity, Quantization, Task
 from qnnci.manifest_check import said_by
 from qnnci.plan import Target
 from qnnci.project import Project
@@ -30,6 +30,8 @@ def entry_of(
     export_metrics: dict[str, Measured] | None,
     task: Task | None,
     float_ops: tuple[str, ...],
+    calibration_sha256: str | None,
+    quantized_as: dict[str, Any] | None,
     passed: bool,
 ) -> Entry:
     """SoC, arch and sizes are the binary's own; only where its version is silent, the target's."""
@@ -46,6 +48,8 @@ def entry_of(
         context_model=os.path.relpath(folder / target.context_model, output),
         route=project.route,
         float_fallback_ops=tuple(dict.fromkeys(float_ops)),
+        calibration_sha256=calibration_sha256,
+        quantization=Quantization.model_validate(quantized_as) if quantized_as else None,
         source=project.graphs[target.graph].origin,
         source_sha256=source_sha256,
         license=project.license,
@@ -76,6 +80,7 @@ def settings_of(project: Project, graphs: Sequence[str]) -> dict[str, Any]:
                 "inputs": inputs_of(project.graphs[name]),
                 "simplify": project.graphs[name].simplify,
                 "gates": project.gates_for(name).model_dump(mode="json", exclude_none=True),
+                "quantize": project.quantize_for(name).model_dump(mode="json", exclude_none=True),
                 "verify": project.verify_for(name).model_dump(mode="json", exclude_none=True),
             }
             for name in graphs

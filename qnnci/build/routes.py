@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from qnnci.build import calls
+from qnnci.build import calls, quantize
 from qnnci.build.adapt import Order
 from qnnci.build.calls import Call
 from qnnci.build.sdk_route import SdkRoute
@@ -16,7 +16,6 @@ from qnnci.findings import Finding
 from qnnci.plan import Target
 from qnnci.project import Precision
 from qnnci.project_file import ProjectFile
-from qnnci.rules import finding
 from qnnci.toolchain import sdk, tools
 
 
@@ -51,7 +50,7 @@ class Route(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class OrtRoute:
-    """ONNX Runtime's QNN provider: nothing to convert, and the axes stay as they are."""
+    """ONNX Runtime's QNN provider: fixed point is made here, and the axes stay as they are."""
 
     file: ProjectFile
     order: Order = "same"
@@ -60,29 +59,34 @@ class OrtRoute:
         return []
 
     def refusals(self, target: Target, *, quantized: bool) -> list[Finding]:
-        if target.precision == "fp16" and quantized:
-            message = f"the graph holds quantized ops, the precision is {target.precision}"
-            return [finding("quantized-source", message)]
-        if target.precision != "fp16" and not quantized:
-            message = f"{target.precision} needs a quantized graph, this one holds no QuantizeLinear"
-            return [finding("quantize-needed", message)]
-        return []
+        calibrated = self.file.project.graphs[target.graph].calibration is not None
+        settings = self.file.project.quantize_for(target.graph)
+        return quantize.refusals(target, settings, quantized=quantized, calibrated=calibrated)
 
     def calibrates(self, graph: str, precision: Precision, *, quantized: bool) -> bool:
-        del graph, precision, quantized
-        return False
+        return precision != "fp16" and not quantized and self.file.project.graphs[graph].calibration is not None
 
     def conversions(
         self, graph: str, precision: Precision, folder: Path, prepared: dict[str, str], calibration: dict[str, str]
     ) -> list[Call]:
-        del graph, precision, folder, prepared, calibration
-        return []
+        settings = self.file.project.quantize_for(graph)
+        return quantize.conversions(graph, precision, settings, folder, prepared, calibration)
 
     def compile(
         self, target: Target, folder: Path, prepared: dict[str, str], converted: dict[str, str], nodes: Sequence[str]
     ) -> Call:
-        del converted
-        return calls.compile_target(target, self.file.project.compile, folder, prepared, nodes)
+        project = self.file.project
+        keeps = bool(converted) and target.soc.fp16 and bool(project.quantize_for(target.graph).keep.fp16)
+        made = folder.parent / target.precision / calls.QUANTIZED
+        return calls.compile_target(
+            target,
+            project.compile,
+            folder,
+            made if converted else folder.parent / calls.PREPARED,
+            converted or prepared,
+            nodes,
+            fp16=target.precision == "fp16" or keeps,
+        )
 
 
 def route_of(file: ProjectFile, cache: Path) -> Route:

@@ -228,7 +228,8 @@ class _Run:
 
     def _chain(self, name: str, precision: Precision) -> list[Call]:
         state = self.state.graphs[name]
-        files = state.calibration.files if state.calibration else {}
+        takes = state.calibration and self.route.calibrates(name, precision, quantized=state.quantized)
+        files = state.calibration.files if state.calibration and takes else {}
         return self.route.conversions(name, precision, self.output / name, state.prepared, files)
 
     def _fetched(self, name: str, graph: Graph) -> Source:
@@ -298,8 +299,10 @@ class _Run:
             return
         name, precision = what
         state = self.state.graphs[name]
-        if state.calibration is None and self.route.calibrates(name, precision, quantized=state.quantized):
-            return
+        if self.route.calibrates(name, precision, quantized=state.quantized):
+            if state.calibration is None:
+                return
+            state.calibrated[precision] = state.calibration.files[calibrate.CALIBRATION]
         made: dict[str, str] = {}
         chain = state.conversions[precision] = self._chain(name, precision)
         # What only leads to the others need not travel with them.
@@ -311,6 +314,7 @@ class _Run:
                 self._forget(chain)  # what it was given may have been no more than a part of a file
                 return
             made |= record.files
+            state.quantized_as[precision] = {**state.quantized_as.get(precision, {}), **record.data}
             state.float_ops[precision] = (
                 *state.float_ops.get(precision, ()),
                 *record.data["facts"].get("float_ops", ()),
@@ -396,6 +400,9 @@ class _Run:
         size = (folder / target.binary).stat().st_size
         limits = self.project.gates_for(target.graph)
         self.state.note(target, gates.judge_binary(state.info, size, target, limits, self.project.compile), "gate")
+        if self.project.route == "ort":
+            io = self.project.quantize_for(target.graph).io
+            self.state.note(target, gates.judge_ports(state.info, io, quantized=graph.quantized), "gate")
 
     def _verify(self, target: Target, worker: Worker) -> None:
         state, graph = self.state.targets[target], self.state.graphs[target.graph]
@@ -412,6 +419,7 @@ class _Run:
             soc_id=target.soc.id,
             seconds=verify.seconds,
             order=self.route.order,
+            grids=graph.quantized_as.get(target.precision, {}).get("grids", {}),
             keys={"binary": state.compiled.files, "reference": graph.reference.files},
         )
         verified = self.stages.run(call, worker)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from qnnci.build.cache import Record
 from qnnci.build.calls import Call
@@ -54,11 +54,13 @@ class GraphState:
     converted: dict[Precision, dict[str, str]] = field(default_factory=dict)
     conversions: dict[Precision, list[Call]] = field(default_factory=dict)
     float_ops: dict[Precision, tuple[str, ...]] = field(default_factory=dict)
+    quantized_as: dict[Precision, dict[str, Any]] = field(default_factory=dict)  # what its conversions say
     nodes: tuple[str, ...] = ()
     forecasts: list[Finding] = field(default_factory=list)
     quantized: bool = False
     precisions: tuple[Precision, ...] = ()  # that are built
     calibration: Record | None = None
+    calibrated: dict[Precision, str] = field(default_factory=dict)  # sha256 of the calibration inputs
     reference: Record | None = None
     task: Record | None = None
     exported: Record | None = None

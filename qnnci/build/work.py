@@ -22,7 +22,7 @@ from qnnci.build.scratch import filled, fresh
 from qnnci.context.info import ContextInfo
 from qnnci.files import commit, disk_errors
 from qnnci.findings import Finding, plain
-from qnnci.model.parity import compare, finite
+from qnnci.model.parity import compare, finite, off_grid
 from qnnci.project import Input
 from qnnci.rules import finding
 from qnnci.toolchain.elf import page_size_findings
@@ -222,7 +222,9 @@ def inspect_stage(*, binary: str, context_model: str) -> Json:
     return {"info": info.to_json()}
 
 
-def verify_stage(*, context_model: str, reference: str, info: Json, soc_id: int, seconds: float, order: Order) -> Json:
+def verify_stage(
+    *, context_model: str, reference: str, info: Json, soc_id: int, seconds: float, order: Order, grids: Json
+) -> Json:
     """The written binary in the emulator against the original's outputs; no feed is begun after `seconds`."""
     from qnnci.context.ep_context import refuse_other_binary
     from qnnci.toolchain.ort import Emulator
@@ -240,6 +242,7 @@ def verify_stage(*, context_model: str, reference: str, info: Json, soc_id: int,
         gots.append(from_binary(got, want, graph.outputs, order))
         wants.append(want)
     outputs, found = compare(wants, gots)
+    found += off_grid(gots, grids)
     return {"samples": len(gots), "outputs": outputs, "findings": plain(found)}
 
 

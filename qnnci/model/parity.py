@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from qnnci.rules import finding
 _TINY = 1e-12  # values below are nothing: they stand for zero
 _NEAR = 1e-8  # what may stand where zero is wanted
 _MOST_DB = 200.0
+_OFF_GRID = 0.1  # of a step
 _LARGEST = sys.float_info.max  # JSON has no infinity
 
 
@@ -68,6 +69,18 @@ def compare(wants: Sequence[Arrays], gots: Sequence[Arrays]) -> tuple[dict[str, 
             findings.append(finding("not-finite", f"the binary gives NaN or infinity in {name}"))
         outputs[name] = asdict(distance(want, got))
     return outputs, findings
+
+
+def off_grid(gots: Sequence[Arrays], grids: Mapping[str, float]) -> list[Finding]:
+    """Outputs that a fixed-point op was to make, by the size of its steps, and whose values lie between steps."""
+    found = []
+    for name, scale in grids.items():
+        steps = _joined(gots, name).astype(np.float64) / scale
+        off = float(np.abs(steps - np.rint(steps)).max(initial=0))
+        if off > _OFF_GRID:
+            message = f"{name} was to come out of a fixed-point op, in steps of {scale:.4g}, and does not"
+            found.append(finding("not-fixed-point", message))
+    return found
 
 
 def _joined(samples: Sequence[Arrays], name: str) -> NDArray[Any]:

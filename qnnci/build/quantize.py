@@ -1,0 +1,104 @@
+"""Quantizing as a stage of route `ort`, once for a graph and precision: from the prepared graph to its QDQ form."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from qnnci.build.cache import key_of
+from qnnci.build.calibrate import CALIBRATION
+from qnnci.build.calls import PREPARED, QUANTIZED, Call
+from qnnci.findings import Finding, plain
+from qnnci.plan import Target
+from qnnci.project import Precision
+from qnnci.quantization import Quantize
+from qnnci.rules import finding
+
+Json = dict[str, Any]
+
+# Bits of activations and weights.
+WIDTHS: dict[Precision, tuple[int, int]] = {"w8a8": (8, 8), "w8a16": (16, 8), "w4a16": (16, 4)}
+
+
+def conversions(
+    graph: str,
+    precision: Precision,
+    settings: Quantize,
+    folder: Path,
+    prepared: dict[str, str],
+    calibration: dict[str, str],
+) -> list[Call]:
+    """Plan it: nothing for a graph that is fixed point already, or that is float and keeps its ports."""
+    arguments = {"prepared": str(folder / PREPARED), "out": str(folder / precision / QUANTIZED)}
+    what, outputs = f"{graph}-{precision}", (QUANTIZED, f"{QUANTIZED}.data")
+    if precision == "fp16":
+        if settings.io != "float16":
+            return []
+        key = key_of(model=prepared, io=settings.io)
+        return [Call(what, "ports", folder / precision, arguments, key, outputs, module="quantize")]
+    if not calibration:
+        return []
+    activations, weights = WIDTHS[precision]
+    said: Json = {
+        "settings": settings.model_dump(mode="json"),
+        "activations": activations,
+        "weights": weights,
+    }
+    arguments |= {"samples": str(folder / CALIBRATION), **said}
+    key = key_of(model=prepared, calibration=calibration, **said)
+    return [Call(what, "quantize", folder / precision, arguments, key, outputs, module="quantize")]
+
+
+def refusals(target: Target, settings: Quantize, *, quantized: bool, calibrated: bool) -> list[Finding]:
+    """What cannot be, before anything is quantized. `quantized` says that the graph holds QDQ pairs."""
+    found = []
+    fixed = target.precision != "fp16"
+    if quantized and not fixed:
+        message = f"the graph holds quantized ops, the precision is {target.precision}"
+        found.append(finding("quantized-source", message))
+    if quantized and fixed and (calibrated or settings != Quantize()):
+        message = "the graph is quantized already: `calibration` and `quantize` do nothing"
+        hint = "give the float graph to have it quantized here, or leave these keys out"
+        found.append(finding("quantized-source", message, hint=hint))
+    if fixed and not quantized and not calibrated:
+        found.append(finding("quantize-needed", f"{target.precision} without calibration inputs, of a float graph"))
+    if fixed and not quantized and target.precision == "w4a16" and not settings.per_channel:
+        found.append(finding("int4-weights", "w4a16 with `per_channel: false`"))
+    if settings.io == "ufixed16" and not fixed:
+        found.append(finding("port-type", f"`io: ufixed16` of {target.soc.name}, whose precision is fp16"))
+    if not target.soc.fp16 and (settings.io == "float16" or (fixed and not quantized and settings.keep.fp16)):
+        what = "float16 inputs and outputs" if settings.io == "float16" else "nodes that `keep` leaves in fp16"
+        hint = "leave this chip out (`socs` of the graph), or give it a graph of its own without them"
+        found.append(finding("fp16-unsupported", f"{what}: {target.soc.name} has no fp16", hint=hint))
+    return found
+
+
+def quantize_stage(*, prepared: str, samples: str, out: str, settings: Json, activations: int, weights: int) -> Json:
+    """In a worker: write the QDQ form, and say what of it stayed float."""
+    from qnnci.arrays import Feeds
+    from qnnci.model.quantize import quantize
+
+    asked = Quantize.model_validate(settings)
+    made = quantize(Path(prepared), Path(samples), Path(out), asked, activations=activations, weight_bits=weights)
+    facts = {
+        "activations": activations,
+        "weights": weights,
+        "per_channel": asked.per_channel,
+        "calibrate": asked.calibrate,
+        "samples": len(Feeds(Path(samples))),
+        "float_nodes": len(made.float_nodes),
+    }
+    return {
+        "facts": {"float_ops": made.float_nodes},
+        "quantization": facts,
+        "grids": made.grids if asked.io == "float32" else {},
+        "findings": plain(made.findings),
+    }
+
+
+def ports_stage(*, prepared: str, out: str) -> Json:
+    """In a worker: write a float graph with float16 inputs and outputs."""
+    from qnnci.model.quantize import halve_ports
+
+    halve_ports(Path(prepared), Path(out))
+    return {"facts": {}, "findings": []}
