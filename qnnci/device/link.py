@@ -45,12 +45,13 @@ class Link:
 
         """
         # Old adb loses exit codes, and a lost connection must not read as a script that worked: the script says both.
-        mark = f"qnnci-{secrets.token_hex(6)}:"
-        done = self._run(self.transport.shell(f'(\n{script}\n) 2>&1\necho "{mark}$?"'), timeout)
-        output = done.output.replace("\r\n", "\n")
-        ended = re.search(rf"{mark}(\d+)", output)
-        if ended is None:
-            raise self._trouble(output.replace(mark, ""), "the connection ended in the middle")
+        # What stands in front is not its own: a server of adb that starts, a login that greets.
+        mark = f"qnnci-{secrets.token_hex(6)}"
+        done = self._run(self.transport.shell(f'echo {mark}\n(\n{script}\n) 2>&1\necho "{mark}:$?"'), timeout)
+        _, began, output = done.output.replace("\r\n", "\n").rpartition(f"{mark}\n")
+        ended = re.search(rf"{mark}:(\d+)", output)
+        if not began or ended is None:
+            raise self._trouble(output, "the connection ended in the middle")
         return Reply(int(ended[1]), output[: ended.start()])
 
     def tell(self, script: str, *, timeout: float = ANSWER_SECONDS) -> str:

@@ -97,6 +97,20 @@ def test_old_adb_loses_codes_and_changes_line_ends(tmp_path, monkeypatch):
     assert (reply.code, reply.output) == (5, "one\n")
 
 
+def test_what_stands_before_an_answer_is_none_of_it(device, link):
+    fake_device.setting(device, greets="* daemon not running; starting now at tcp:5037\n== props\nno end of line")
+    assert link.tell("echo one; echo two >&2") == "one\ntwo\n"
+    assert link.ask("exit 7").code == 7
+
+
+def test_several_phones_want_a_name(tmp_path, monkeypatch):
+    for name, value in fake_device.make(tmp_path / "device", several=True).items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(MachineError, match="is several devices"):
+        connect("adb")
+    assert connect("adb:SERIAL1").tell("echo it") == "it\n"
+
+
 def test_files_go_there_and_back(link, kind, tmp_path):
     (tmp_path / "file").write_bytes(bytes(range(256)) * 100)
     folder = "/data/local/tmp" if kind == "adb" else "/tmp"

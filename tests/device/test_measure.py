@@ -176,11 +176,11 @@ def test_a_binary_against_its_model_library_on_the_cpu(on, built, phone):
     assert ended.code == 0, ended.said
     (entry, _) = sorted(load(built / "build/manifest.json").entries, key=lambda each: each.soc)
     assert entry.measurements == (made,)
-    again = ("--inferences", 1, "--repeat", 1, "--rest", 0)
-    assert on("measure", *again, "--no-record").code == 0
-    assert on("measure", *again).code == 0
+    (built / "build/cnn/SM8550/measurements.json").write_text("{}")  # the manifest still has it
+    assert on("measure", "--minutes", 0.05, "--repeat", 1, "--rest", 0).code == 0
+    assert "--duration 3 --keep_num_outputs 1" in (phone / "log").read_text()
     (entry, _) = sorted(load(built / "build/manifest.json").entries, key=lambda each: each.soc)
-    assert [each.inferences for each in entry.measurements] == [2, 1]
+    assert [(each.inferences, each.minutes) for each in entry.measurements] == [(2, None), (None, 0.05)]
     assert "measurement-stale" not in qnnci("manifest", "check", "build", cwd=built).said
     check_and_diff(built)
 

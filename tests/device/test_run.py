@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import device_tool, fake_device, runtime
+from support.command import qnnci
 
 from qnnci.context.info import GraphInfo, Quantization, TensorInfo
 from qnnci.device import raw, room, run
@@ -96,6 +97,26 @@ def test_what_the_loader_says_is_explained(on, built, phone, wrong, rule):
     assert rule in ended.said
     assert "all that it said: build/cnn/SM8550/logs/device.log" in ended.said
     assert list((phone / TMP).iterdir()) == []
+
+
+def test_a_board_whose_connection_broke_once(built, tmp_path):
+    """The libraries are those for Linux, and the second run sends only what the first one could not."""
+    device = tmp_path / "board"
+    env = fake_device.make(device, "ssh", reset=3)
+    fake_device.board(device / "root", machine="SM8550")
+    for place in ("lib", "bin"):
+        shutil.copytree(built / SDK / place / "aarch64-android", built / SDK / place / "aarch64-oe-linux-gcc11.2")
+    arguments = ("device", "run", "ssh:root@board:2222", "--for", "build", "--sdk", SDK)
+    ended = qnnci(*arguments, cwd=built, **env)
+    assert ended.code == 5, ended.said
+    assert "ssh:root@board:2222: the device was lost in the middle" in ended.said
+    first = copies(device)
+    ended = qnnci(*arguments, "--keep", cwd=built, **env)
+    assert ended.code == 0, ended.said
+    assert "run on the device" in ended.said
+    assert not set(first[:-1]) & set(copies(device)[len(first) :])
+    (kept,) = (device / "root/tmp").iterdir()
+    assert f"kept on the device: /tmp/{kept.name}" in ended.said
 
 
 def test_another_chip_is_refused_before_anything_is_sent(on, phone):

@@ -10,6 +10,8 @@ full        bytes that there is room for in all: more is refused in the middle
 reset       the n-th copy (from 0) stops half way, once
 break_shell the connection ends before the n-th script is done, once
 hang        shell or copy: never ends
+several     adb sees another one too, and wants to be told which
+greets      words that stand before those of each script
 corrupt     the n-th copy arrives with other bytes, once
 """
 
@@ -158,6 +160,8 @@ class Device:
         done = subprocess.run(
             ["/bin/sh", "-c", mapped], env=env, stdin=subprocess.DEVNULL, capture_output=True, check=False
         )
+        sys.stdout.write(self.how.get("greets", ""))
+        sys.stdout.flush()
         said = (done.stdout + done.stderr).replace(str(self.root).encode(), b"")
         sys.stdout.buffer.write(said.replace(b"\n", b"\r\n") if self.how.get("lose_codes") else said)
         return 0 if self.how.get("lose_codes") else done.returncode
@@ -204,6 +208,7 @@ def adb(device: Device, words: list[str]) -> int:
     named = words[1] if words[0] == "-s" else serial
     said = {"device": "", "unauthorized": "device unauthorized.\nThis adb server's $ADB_VENDOR_KEYS is not set"}
     problem = f"device '{named}' not found" if named != serial else said.get(state, f"device {state}")
+    problem = "more than one device/emulator" if device.how.get("several") and words[0] != "-s" else problem
     if problem:
         sys.stderr.write(f"adb: {problem}\n")
         return 1
