@@ -6,6 +6,7 @@ import json
 import sys
 import xml.etree.ElementTree as ET
 
+import numpy as np
 import pytest
 from support import graphs
 from support.command import project, qnnci
@@ -30,6 +31,7 @@ def layer(op="Conv", snr=20.0, before=60.0, **more):
         (layer(alone_db=60.0), "fp16", "mend the layers before"),
         (layer("LSTM"), "fp16", "gates"),
         (layer(), "w8a8", "keep: {fp16: [n]}"),
+        (layer("Relu", parts=("conv",)), "w8a8", "keep: {fp16: [conv, n]}"),
     ],
 )
 def test_each_cause_has_its_advice(of, precision, said):
@@ -68,6 +70,22 @@ def test_an_overflow_is_found_where_it_begins(tmp_path):
     found = json.loads(ended.said)
     assert found[0]["node"] == "square"
     assert "overflow fp16" in found[0]["advice"]
+
+
+def test_what_ruins_a_graph_in_8_bits_and_is_cured_by_keeping_it(tmp_path):
+    graphs.spreading(tmp_path / "a.onnx")
+    np.savez(tmp_path / "feeds.npz", x=np.random.default_rng(0).uniform(-1, 1, (8, 1, 3, 8, 8)).astype(np.float32))
+    graph = {"source": "a.onnx", "calibration": "feeds.npz", "simplify": False}
+    project(tmp_path, {"a": graph}, ["SM8550"], precision="w8a8")
+    ended = qnnci("debug", "graph", "--json", cwd=tmp_path)
+    assert ended.code == 0, ended.said
+    (found,) = json.loads(ended.said)
+    assert (found["node"], found["op"]) == ("gather", "Mul")
+    assert "keep: {fp16: [gather]}" in found["advice"]
+    graph |= {"quantize": {"keep": {"fp16": ["spread", "gather"]}, "io": "ufixed16"}}
+    project(tmp_path, {"a": graph}, ["SM8550"], precision="w8a8")
+    ended = qnnci("debug", "graph", "--json", cwd=tmp_path)
+    assert (ended.code, json.loads(ended.said)) == (0, []), ended.said
 
 
 def test_a_graph_that_is_well(tmp_path):

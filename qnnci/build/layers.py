@@ -35,10 +35,11 @@ class Chip:
     fp16: bool
 
 
-def measure(prepared: Path, compiled: Path, feeds: Sequence[Arrays], chip: Chip | None) -> list[Layer]:
+def measure(prepared: Path, compiled: Path, feeds: Sequence[Arrays], chip: Chip | None, fine: float) -> list[Layer]:
     """Each computed float tensor of `prepared`, as `compiled` (the same graph, or its QDQ form) has it on the HTP.
 
-    Without a chip, fp16 is simulated on the CPU. Tensors that the compiler does not give out are left out.
+    Layers with `fine` dB are not looked at alone. Without a chip, fp16 is simulated on the CPU. Tensors that the
+    compiler does not give out are left out.
     """
     probe = _Probe(prepared, compiled, feeds, chip)
     found = tensors(prepared)
@@ -48,18 +49,37 @@ def measure(prepared: Path, compiled: Path, feeds: Sequence[Arrays], chip: Chip 
         for name, array in got.items():
             figures[name] = distance(want[name], array).snr_db, float(np.abs(want[name]).max(initial=0))
     reached = ends(prepared)
-    layers = [_layer(each, figures, reached.get(each.name, ())) for each in found if each.name in figures]
-    worst = sorted(jumps(layers), key=lambda each: -each.drop_db)[:_ALONE]
     by_name = {each.name: each for each in found}
+    layers = [_layer(each, figures, reached.get(each.name, ()), by_name) for each in found if each.name in figures]
+    worst = sorted(jumps(layers, fine), key=lambda each: -each.drop_db)[:_ALONE]
     alone = {each.tensor: probe.alone(by_name[each.tensor]) for each in worst}
     return [replace(each, alone_db=alone.get(each.tensor)) for each in layers]
 
 
-def _layer(of: Tensor, figures: dict[str, tuple[float | None, float]], reached: tuple[str, ...]) -> Layer:
-    known = [figures[name][0] for name in of.inputs if name in figures]
+def _layer(
+    of: Tensor, figures: dict[str, tuple[float | None, float]], reached: tuple[str, ...], by_name: dict[str, Tensor]
+) -> Layer:
+    known, parts = _sources(of, figures, by_name)
     before = None if not known else min(-200.0 if each is None else each for each in known)
     snr, peak = figures[of.name]
-    return Layer(of.name, of.depth, of.node, of.op, snr, before, peak, ends=reached)
+    return Layer(of.name, of.depth, of.node, of.op, snr, before, peak, ends=reached, parts=parts)
+
+
+def _sources(
+    of: Tensor, figures: dict[str, tuple[float | None, float]], by_name: dict[str, Tensor]
+) -> tuple[list[float | None], tuple[str, ...]]:
+    """Figures of what a tensor is made of, and the nodes between that have none: they became part of its node."""
+    known: list[float | None] = []
+    parts: dict[str, None] = {}
+    waiting, seen = list(of.inputs), set(of.inputs)
+    for name in waiting:  # it grows meanwhile
+        if name in figures:
+            known.append(figures[name][0])
+        elif name in by_name:
+            parts[by_name[name].node] = None
+            waiting += [each for each in by_name[name].inputs if each not in seen]
+            seen.update(by_name[name].inputs)
+    return known, tuple(parts)
 
 
 class _RefusedError(Exception):

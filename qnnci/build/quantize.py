@@ -73,6 +73,11 @@ def refusals(target: Target, settings: Quantize, *, quantized: bool, calibrated:
     return found
 
 
+def computes_float(target: Target, settings: Quantize, *, quantized_here: bool) -> bool:
+    """Whether the compiler is to let float ops run: all of an fp16 graph, or those that `keep` names."""
+    return target.precision == "fp16" or (quantized_here and target.soc.fp16 and bool(settings.keep.fp16))
+
+
 def quantize_stage(*, prepared: str, samples: str, out: str, settings: Json, activations: int, weights: int) -> Json:
     """In a worker: write the QDQ form, and say what of it stayed float."""
     from qnnci.arrays import Feeds

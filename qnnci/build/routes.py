@@ -76,7 +76,7 @@ class OrtRoute:
         self, target: Target, folder: Path, prepared: dict[str, str], converted: dict[str, str], nodes: Sequence[str]
     ) -> Call:
         project = self.file.project
-        keeps = bool(converted) and target.soc.fp16 and bool(project.quantize_for(target.graph).keep.fp16)
+        settings = project.quantize_for(target.graph)
         made = folder.parent / target.precision / calls.QUANTIZED
         return calls.compile_target(
             target,
@@ -85,7 +85,7 @@ class OrtRoute:
             made if converted else folder.parent / calls.PREPARED,
             converted or prepared,
             nodes,
-            fp16=target.precision == "fp16" or keeps,
+            fp16=quantize.computes_float(target, settings, quantized_here=bool(converted)),
         )
 
 

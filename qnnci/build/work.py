@@ -253,12 +253,12 @@ def metric_stage(*, argv: list[str], base: str, report: str, metric: str, route:
     return measure(argv, Path(base), Path(report), metric, route)
 
 
-def layers_stage(*, prepared: str, compiled: str, reference: str, samples: int, chip: Json | None) -> Json:
+def layers_stage(*, prepared: str, compiled: str, reference: str, samples: int, chip: Json | None, fine: float) -> Json:
     """Every layer of a graph against the CPU; without a chip, as fp16 would have it."""
     from qnnci.build.layers import Chip, measure
 
     feeds = [feed for feed, _ in load_samples(Path(reference))[:samples]]
-    layers = measure(Path(prepared), Path(compiled), feeds, Chip(**chip) if chip else None)
+    layers = measure(Path(prepared), Path(compiled), feeds, Chip(**chip) if chip else None, fine)
     return {"layers": [each.to_json() for each in layers], "samples": len(feeds)}
 
 

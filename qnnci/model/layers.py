@@ -16,6 +16,8 @@ from qnnci.model.graph import load
 from qnnci.model.reference import session_of
 
 FINE_DB = 60.0  # an error below is what fp16 itself makes: 2^-11 of each value
+# Where it matters, by precision: what a layer with few bits loses by itself is more, and no news.
+_FINE_DB = {"fp16": FINE_DB, "w8a16": 40.0, "w8a8": 32.0, "w4a16": 18.0}
 JUMP_DB = 6.0  # the error has doubled
 _HALF = (onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16)
 _UNKNOWN_BYTES = 1 << 20
@@ -53,6 +55,7 @@ class Layer:
     peak: float
     alone_db: float | None = None
     ends: tuple[str, ...] = ()  # outputs of the graph that only renaming and reshaping separate from it
+    parts: tuple[str, ...] = ()  # nodes before it that became part of it, as a Conv of its Relu
 
     @property
     def drop_db(self) -> float:
@@ -66,15 +69,20 @@ class Layer:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Layer:
-        return cls(**{**data, "ends": tuple(data["ends"])})
+        return cls(**{**data, "ends": tuple(data["ends"]), "parts": tuple(data["parts"])})
 
 
 _MOST = 80.0  # dB: better than any fp16 rounding, so that an input's own rounding is no jump
 
 
-def jumps(layers: Sequence[Layer]) -> list[Layer]:
-    """Layers whose error jumps to where it matters, in the graph's order."""
-    return [each for each in layers if (each.snr_db or 0) < FINE_DB and each.drop_db >= JUMP_DB]
+def fine_db(precision: str) -> float:
+    """Return the signal-to-noise ratio from which on a layer is as good as its precision is."""
+    return _FINE_DB.get(precision, FINE_DB)
+
+
+def jumps(layers: Sequence[Layer], fine: float = FINE_DB) -> list[Layer]:
+    """Layers whose error jumps to where it matters, below `fine` dB, in the graph's order."""
+    return [each for each in layers if (each.snr_db or 0) < fine and each.drop_db >= JUMP_DB]
 
 
 def tensors(model: Path) -> list[Tensor]:
@@ -136,20 +144,22 @@ def chunks(found: Sequence[Tensor], most_bytes: int) -> Iterator[list[Tensor]]:
 def exposed(model: Path, names: Sequence[str], out: Path) -> dict[str, str]:
     """Write a graph with these tensors as outputs beside `model`, whose external data it shares.
 
-    In a QDQ graph a tensor is what its DequantizeLinear gives. Returns the output's name by tensor; tensors that the
-    graph no longer has are left out.
+    In a QDQ graph a tensor is what its DequantizeLinear gives, or its half form where it stayed float. Returns the
+    output's name by tensor; tensors that the graph no longer has are left out.
     """
     proto = load(model)
     made = {name for node in proto.graph.node for name in node.output}
     outputs = {each.name for each in proto.graph.output}
     where = {}
     for name in names:
-        there = next((each for each in (f"{name}_DequantizeLinear_Output", name) if each in made), None)
+        forms = (f"{name}_DequantizeLinear_Output", name, f"{name}/half")
+        there = next((each for each in forms if each in made), None)
         if there:
             where[name] = there
             if there not in outputs:
                 outputs.add(there)
-                proto.graph.output.append(onnx.helper.make_tensor_value_info(there, onnx.TensorProto.FLOAT, None))
+                kind = _HALF[there == forms[-1]]
+                proto.graph.output.append(onnx.helper.make_tensor_value_info(there, kind, None))
     onnx.save(proto, str(out))
     return where
 

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from qnnci.files import write_text
-from qnnci.model.layers import FINE_DB, Layer, jumps
+from qnnci.model.layers import Layer, fine_db, jumps
 from qnnci.report.terminal import escape
 
 _LARGEST_HALF = 65504.0
@@ -22,7 +22,7 @@ _WIDTH, _HEIGHT = 1200, 500  # pixels
 
 def show_layers(layers: Sequence[Layer], precision: str, top: int, out: Console) -> None:
     """Print the first layers whose error jumps, and for each what to do about it."""
-    found = jumps(layers)
+    found = jumps(layers, fine_db(precision))
     if not found:
         worst = min((each.snr_db for each in layers if each.snr_db is not None), default=None)
         told = f"; the worst has {worst:.1f} dB" if worst is not None else ""
@@ -70,9 +70,8 @@ def advice(layer: Layer, precision: str) -> str:
     if not own and layer.alone_db is not None:
         return "it computes well and makes the error of its inputs larger: mend the layers before it"
     if precision != "fp16":
-        return (
-            f"keep it more precise: `quantize: {{keep: {{fp16: [{layer.node}]}}}}`, or give it more calibration inputs"
-        )
+        names = ", ".join((*reversed(layer.parts), layer.node))
+        return f"keep it more precise: `quantize: {{keep: {{fp16: [{names}]}}}}`, or give it more calibration inputs"
     if layer.op in _RECURRENT:
         return (
             "its gates and its state are fp16, and each step adds to the error: compile the part before it and run it "
@@ -84,7 +83,7 @@ def advice(layer: Layer, precision: str) -> str:
     )
 
 
-def plot(layers: Sequence[Layer], path: Path, title: str) -> None:
+def plot(layers: Sequence[Layer], path: Path, title: str, fine: float) -> None:
     """Write the error by depth as one SVG file that needs nothing else."""
     import pygal
 
@@ -99,14 +98,13 @@ def plot(layers: Sequence[Layer], path: Path, title: str) -> None:
         include_x_axis=True,
     )
     finite = [each for each in layers if each.snr_db is not None]
-    found = set(jumps(layers))
+    found = set(jumps(layers, fine))
     points = {
         "layers": [each for each in finite if each not in found],
         "the error jumps": [e for e in finite if e in found],
     }
     for name, chosen in points.items():
         chart.add(name, [{"value": (each.depth, each.snr_db), "label": f"{each.op} {each.node}"} for each in chosen])
-    chart.add(
-        f"{FINE_DB:.0f} dB", [(0, FINE_DB), (max((each.depth for each in layers), default=1), FINE_DB)], stroke=True
-    )
+    end = max((each.depth for each in layers), default=1)
+    chart.add(f"{fine:.0f} dB", [(0, fine), (end, fine)], stroke=True)
     write_text(path, chart.render(is_unicode=True))

@@ -91,3 +91,16 @@ def quantized(path: Path) -> Path:
         "w": rng.integers(100, 156, (16, 16)).astype(np.uint8),
     }
     return save(path, nodes, {"x": [1, 16]}, {"y": [1, 16]}, weights)
+
+
+def spreading(path: Path) -> Path:
+    """Channels of very different sizes in the middle: 8 bits with one scale for all of them lose the small ones."""
+    sizes = np.geomspace(1, 1000, 4).reshape(1, 4, 1, 1).astype(np.float32)
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"], name="conv", pads=[1, 1, 1, 1]),
+        helper.make_node("Mul", ["c", "sizes"], ["wide"], name="spread"),
+        helper.make_node("Mul", ["wide", "back"], ["narrow"], name="gather"),
+        helper.make_node("Sigmoid", ["narrow"], ["y"], name="end"),
+    ]
+    held = {"w": weight(4, 3, 3, 3), "sizes": sizes, "back": 1 / sizes}
+    return save(path, nodes, {"x": [1, 3, 8, 8]}, {"y": [1, 4, 8, 8]}, held)
