@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -253,10 +254,19 @@ class Wanted(Record):
     soc: str
 
 
+class PublishedFile(Record):
+    """A file that was put on the Hugging Face Hub with a manifest; `git_sha1` is its name in git, outside of LFS."""
+
+    path: str
+    sha256: str
+    git_sha1: str
+
+
 class Manifest(Record):
     """The whole build. A device that is not in `devices` runs the original on its CPU: `fallback` says so.
 
-    `settings` are those of the project that decided what was built and how it was judged.
+    `settings` are those of the project that decided what was built and how it was judged. `published`, of a manifest
+    on the Hub, are all files that came with it: the next publish removes those of them that it does not have.
     """
 
     version: Literal[1] = 1
@@ -271,6 +281,7 @@ class Manifest(Record):
     findings: tuple[FindingRecord, ...]
     stages: tuple[StageTime, ...] = ()
     settings: dict[str, Any] = {}
+    published: tuple[PublishedFile, ...] = ()
 
 
 def devices(entries: tuple[Entry, ...]) -> tuple[Device, ...]:
@@ -281,13 +292,13 @@ def devices(entries: tuple[Entry, ...]) -> tuple[Device, ...]:
         if not passed:
             continue
         binaries = {entry.graph: entry.binary for entry in passed}
-        newest = max((entry.qairt for entry in passed), key=_version)
+        runtime = newest(entry.qairt for entry in passed)
         rows += [
             Device(
                 soc_model=name,
                 soc=soc.name,
                 dsp_arch=soc.dsp_arch,
-                min_runtime=newest,
+                min_runtime=runtime,
                 stub=f"libQnnHtpV{soc.arch}Stub.so",
                 skel=f"libQnnHtpV{soc.arch}Skel.so",
                 binaries=binaries,
@@ -295,6 +306,11 @@ def devices(entries: tuple[Entry, ...]) -> tuple[Device, ...]:
             for name in (soc.name, *soc.aliases)
         ]
     return tuple(rows)
+
+
+def newest(builds: Iterable[str]) -> str:
+    """The newest of some QAIRT builds, empty where there are none."""
+    return max(builds, key=_version, default="")
 
 
 def _version(build: str) -> tuple[int, ...]:

@@ -36,6 +36,9 @@ NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$"
 # Of a graph with `each`, whose placeholders are filled in before anything else looks at the name.
 GRAPH_NAME = r"^[A-Za-z0-9{][A-Za-z0-9_.{}-]{0,99}$"
 SHA256 = r"^[0-9a-f]{64}$"
+# Of a repo on the Hugging Face Hub, and of a value in the card of a model.
+HUB_REPO = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,95}/[A-Za-z0-9][A-Za-z0-9._-]{0,95}$"
+HUB_WORD = r"^[A-Za-z0-9][A-Za-z0-9 ._:/+-]{0,99}$"
 METRIC = r"^[A-Za-z0-9][A-Za-z0-9_.@-]{0,59}$"
 
 
@@ -349,6 +352,11 @@ class Export(Command):
         return self
 
 
+def _listed(value: object) -> object:
+    """One text is a list of one."""
+    return [value] if isinstance(value, str) else value
+
+
 def _line(value: object) -> object:
     if len(str(value).splitlines()) > 1:
         raise ValueError("one line")
@@ -373,6 +381,37 @@ class Bundle(Model):
     info: dict[Annotated[str, Field(pattern=VARIABLE)], Annotated[str | int | float, AfterValidator(_line)]] = Field(
         {}, description="Layout sherpa-onnx: further lines of info.txt, such as `chunk_size: 32`."
     )
+
+
+class HuggingFace(Model):
+    """The model's page on the Hugging Face Hub, and its card."""
+
+    repo: Annotated[str, Field(pattern=HUB_REPO)] | None = Field(None, description="org/name.")
+    base_model: Annotated[tuple[Annotated[str, Field(pattern=HUB_REPO)], ...], BeforeValidator(_listed)] = Field(
+        (), description="The repo, or repos, of the model that this was made of."
+    )
+    pipeline_tag: Annotated[str, Field(pattern=HUB_WORD)] | None = Field(
+        None, description="What the model is for, in the Hub's words: automatic-speech-recognition."
+    )
+    language: Annotated[tuple[Annotated[str, Field(pattern=HUB_WORD)], ...], BeforeValidator(_listed)] = Field(
+        (), description="ISO 639 codes, in quotes: en."
+    )
+    tags: tuple[Annotated[str, Field(pattern=HUB_WORD)], ...] = Field((), description="Beside those of every card.")
+    library_name: Annotated[str, Field(pattern=HUB_WORD)] | None = Field(
+        None, description="Default: onnxruntime, of layout sherpa-onnx sherpa-onnx."
+    )
+    license_name: Annotated[str, Field(pattern=HUB_WORD)] | None = Field(
+        None, description="Of a licence that the Hub has no id for. Default: made of `license`."
+    )
+    license_link: Annotated[str, Field(min_length=1), AfterValidator(_line)] | None = Field(
+        None, description="Where the licence stands. Default: a LICENSE among the files."
+    )
+
+
+class Publish(Model):
+    """Where `qnnci publish` puts what was built."""
+
+    huggingface: HuggingFace = HuggingFace()
 
 
 class Graph(Model):
@@ -432,6 +471,7 @@ class Project(Model):
     fail_on: FailOn = Field("error", description="From which severity on a finding fails the build.")
     limits: Limits = Limits()
     bundle: Bundle = Bundle()
+    publish: Publish = Publish()
     output: Annotated[str, Field(min_length=1)] = Field(
         "build", description="Folder for everything that is made, from the file's folder."
     )

@@ -137,4 +137,29 @@ def publish_release(ctx: click.Context, /, *, files: tuple[str, ...], **asked: A
     ctx.exit(command.release(files, command.Asked(**asked)))
 
 
+@publish.command("huggingface")
+@option("--repo", env="REPO", default="", help="org/name (default the project file's); made if it is not there.")
+@option("-c", "--config", env="CONFIG", help="Project file, for its `publish` (default qnn.yaml, where there is one).")
+@option("--manifest", env="MANIFEST", type=click.Path(path_type=Path), help="Of the build (default the project's).")
+@names("--add", "add", env="ADD", lines=True, help="File, folder or pattern to publish too. Repeatable.")
+@option("--binaries/--no-binaries", env="BINARIES", default=None, help="Leave the binaries out: of archives alone.")
+@option("--layout", env="LAYOUT", type=click.Choice(LAYOUTS), help="Of the archives (default the project file's).")
+@names("--license", "licences", env="LICENSE", help="Of the model, by SPDX id (default the manifest's). Repeatable.")
+@option("--allowed-because", env="ALLOWED_BECAUSE", default="", help="Why you may, where no licence says so.")
+@option("--private/--public", env="PRIVATE", default=None, help="Of a new repo (default the Hub's own).")
+@option("--revision", env="REVISION", default="", help="Branch, made if it is not there (default main).")
+@option("--pull-request", "--pr", env="PULL_REQUEST", is_flag=True, help="Open a pull request instead.")
+@option("--message", env="MESSAGE", default="", help="Of the commit (default the model's name and chips).")
+@option("-j", "--jobs", env="JOBS", default=4, type=click.IntRange(1, 32), help="Uploads at once (default 4).")
+@click.pass_context
+def publish_huggingface(ctx: click.Context, /, *, binaries: bool | None, **asked: Any) -> None:
+    """Publish binaries with a model card on the Hugging Face Hub, by one commit. Run again, it changes what changed.
+
+    The token is read from HF_TOKEN; a workflow that is a trusted publisher of the repo needs none.
+    """
+    from qnnci.commands import publish_hub as command
+
+    ctx.exit(command.run(command.Asked(binaries=binaries is not False, **asked)))
+
+
 VERBS = (bundle, publish, runtime_libs)

@@ -6,7 +6,7 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from qnnci import shards
 from qnnci.errors import ExitCode, UsageError
 from qnnci.files import write_text
 from qnnci.findings import Finding, worst
-from qnnci.manifest import Manifest, devices, save
+from qnnci.manifest import Entry, Manifest, devices, save
 from qnnci.report import github
 from qnnci.report.problems import clean
 from qnnci.report.summary import capped, summary
@@ -59,14 +59,11 @@ def release(patterns: Sequence[str], asked: Asked) -> ExitCode:
 
     """
     repo, token = _repo(asked.repo), _token()
-    manifest, folder = _manifest(asked.manifest)
+    manifest, folder = read(asked.manifest) if asked.manifest else (None, Path())
     chosen = find(patterns, Path()) if patterns else _of(manifest, folder)
     files = assets(path for path in chosen if path.name not in {SUMS, MANIFEST})
-    found = _judged(manifest, files, asked)
-    show_findings(found, console())
-    if worst(found) == "error":
-        if github.on_github():
-            github.report_findings(asked.tag, found, passed=False)
+    found = judged(manifest, asked.licences, (each.name for each in files), asked.allowed_because)
+    if refused(asked.tag, found):
         return ExitCode.GATE
     notes = _notes(manifest, asked)
     api = Api(asked.api_url or os.environ.get("GITHUB_API_URL") or API, repo, token)
@@ -114,9 +111,13 @@ def _token() -> str:
     return token
 
 
-def _manifest(where: Path | None) -> tuple[Manifest | None, Path]:
-    if where is None:
-        return None, Path()
+def read(where: Path) -> tuple[Manifest, Path]:
+    """The manifest of a file or folder, of all jobs, and where its paths start.
+
+    Raises:
+        UsageError: there is none.
+
+    """
     folder = where if where.is_dir() else where.parent
     return shards.join(shards.find([where]), folder), folder
 
@@ -125,20 +126,43 @@ def _of(manifest: Manifest | None, folder: Path) -> list[Path]:
     """Where no files are named: the binaries of the manifest, with what stands beside each."""
     if manifest is None:
         raise UsageError("nothing to publish was named", hint="name files, or `--manifest build/manifest.json`")
-    paths = []
-    for entry in manifest.entries:
-        binary = folder / entry.binary
-        beside = [folder / entry.context_model, binary.with_suffix(".json")]
-        paths += [binary, *(path for path in beside if path.is_file())]
-    return paths
+    return [path for entry in manifest.entries for path in beside(entry, folder)]
 
 
-def _judged(manifest: Manifest | None, files: Sequence[Asset], asked: Asked) -> list[Finding]:
+def beside(entry: Entry, folder: Path) -> list[Path]:
+    """The binary of an entry, and its context model and provenance where they are there.
+
+    Raises:
+        UsageError: there is no binary.
+
+    """
+    binary = folder / entry.binary
+    if not binary.is_file():
+        hint = "publish from where it was built, or from all files of the jobs"
+        raise UsageError(f"the manifest's {entry.binary} is not there", where=str(folder), hint=hint)
+    others = [folder / entry.context_model, binary.with_suffix(".json")]
+    return [binary, *(path for path in others if path.is_file())]
+
+
+def judged(
+    manifest: Manifest | None, licences: Sequence[str], names: Iterable[str], allowed_because: str
+) -> list[Finding]:
+    """What speaks against publishing files of these names; the licences are in place of the manifest's."""
     found = []
     if manifest and not manifest.passed:
         found.append(finding("not-passed", f"the build of {manifest.name} did not pass"))
-    licences = asked.licences or ((manifest.license,) if manifest else (None,))
-    return [*found, *judge(licences, files, asked.allowed_because)]
+    told = licences or ((manifest.license,) if manifest else (None,))
+    return [*found, *judge(told, list(names), allowed_because)]
+
+
+def refused(name: str, found: Sequence[Finding]) -> bool:
+    """Show what speaks against publishing it under this name; whether that forbids it."""
+    show_findings(found, console())
+    if worst(found) != "error":
+        return False
+    if github.on_github():
+        github.report_findings(name, found, passed=False)
+    return True
 
 
 def _notes(manifest: Manifest | None, asked: Asked) -> str:

@@ -385,7 +385,7 @@ def test_the_models_licence_decides(licence, rules):
 
 
 def test_qualcomms_libraries_go_with_their_licence():
-    library, notice = (Asset(name, Path(), "", 1) for name in ("libQnnHtpV79Skel.so", "Qualcomm_LICENSE.pdf"))
+    library, notice = "libQnnHtpV79Skel.so", "Qualcomm_LICENSE.pdf"
     assert [each.rule for each in judge(["MIT"], [library])] == ["licence-qairt"]
     assert judge(["MIT"], [library, notice]) == []
 
