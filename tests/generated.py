@@ -160,6 +160,19 @@ def release_inputs() -> str:
     return _inputs_table(own)
 
 
+def job_rights() -> str:
+    """Each job of the reusable workflows with its permissions and the secrets that its steps see."""
+    rows = []
+    for name in ("compile.yml", "release.yml"):
+        jobs = yaml.safe_load((ROOT / ".github/workflows" / name).read_text(encoding="utf-8"))["jobs"]
+        for job in jobs.values():
+            rights = ", ".join(f"{_code(f'{what}: {level}')}" for what, level in job["permissions"].items())
+            secrets = dict.fromkeys(re.findall(r"secrets\.([\w-]+)", str(job)))
+            shown = re.sub(r" ?\$\{\{.*?\}\}", " …", job["name"])
+            rows.append((_code(name), shown, rights, ", ".join(map(_code, secrets))))
+    return _table(("workflow", "job", "rights", "secrets"), rows)
+
+
 def actions() -> str:
     """Each action of one verb: what it does, its inputs (those required in bold) and its outputs."""
     rows = []
@@ -201,6 +214,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "action-outputs": action_outputs,
     "workflow-inputs": workflow_inputs,
     "release-inputs": release_inputs,
+    "job-rights": job_rights,
     "actions": actions,
     "sdks": sdk_zips,
     "sherpa-families": sherpa_families,

@@ -24,6 +24,10 @@ PINNED = r"uses: actions/([\w-]+)[\w/-]*@([0-9a-f]{40})"
 
 pytestmark = pytest.mark.skipif(sys.version_info < (3, 11), reason="the embedded compiler needs Python 3.11")
 
+# What git takes as the name of a branch, and what a shell or the log would make something of.
+BRANCH = "x'\"$(touch${IFS}$RUNNER_TEMP/pwned)`touch${IFS}$RUNNER_TEMP/pwned`&&%0A%0D;##{error]forged"
+FILE = "x'\"$(touch $RUNNER_TEMP\\pwned)`id`%0A::error title=forged::forged\n::error title=forged::forged.onnx"
+NODE = "det\n::error title=forged::forged\r##[error]forged%0A::warning::forged $(touch $RUNNER_TEMP/pwned)"
 PROJECT = """\
 name: tiny
 socs: [SM8550, SM8750]
@@ -94,8 +98,8 @@ def run_act(work: Path) -> str:
     repository = work / "repository"
     copy_project(repository)
     write_model(repository / "model")
-    for command in (["init", "-q"], ["add", "-A"], ["-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qm", "t"]):
-        subprocess.run(["git", *command], cwd=repository, check=True)
+    write_hostile(repository / "model")
+    commit(repository)
     with serving() as github:
         done = subprocess.run(
             [
@@ -114,6 +118,26 @@ def run_act(work: Path) -> str:
             check=False,
         )  # fmt: skip
     return f"{done.returncode}\n{done.stdout}"
+
+
+def commit(repository: Path) -> None:
+    """Make a folder a repository, whose branch has a name that nobody should obey."""
+    command = ["git", "-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qm", "t"]
+    for each in (["git", "init", "-q", "-b", BRANCH], ["git", "add", "-A"], command):
+        subprocess.run(each, cwd=repository, check=True)
+
+
+def write_hostile(folder: Path) -> None:
+    """A project whose file, folder and node have names of the same kind, and that fails, so that all are told."""
+    import onnx
+    from onnx import TensorProto, helper
+
+    ports = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, 3])]
+    ports += [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1])]
+    graph = helper.make_graph([helper.make_node("Det", ["x"], ["y"], NODE)], "g", ports[:1], ports[1:])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), folder / FILE)
+    project = {"name": "hostile", "socs": ["SM8750"], "graphs": {"g": {"source": FILE}}}
+    (folder / "hostile.yaml").write_text(json.dumps(project))
 
 
 def copy_project(to: Path) -> None:
@@ -353,6 +377,18 @@ def test_a_hostile_input_is_refused_as_text(acted: Acted, which: str) -> None:
     assert properties["title"] == "qnnci"
     # Chips are separated by spaces, and the first that is none ends it: here, the part before the command.
     assert ("unknown SoC 'x" if which == "socs" else "$(touch") in text
+
+
+def test_hostile_names_in_a_repository_are_told_and_no_more(acted: Acted) -> None:
+    assert acted.outcome("hostile-names") == "failure"
+    outputs = acted.outputs("hostile-names")
+    assert (outputs["result"], outputs["binaries"]) == ("fail", "[]")
+    told = [text for properties, text in acted.annotations("hostile-names") if properties["title"] != "qnnci"]
+    assert any("node det" in text and "HTP has no Det" in text for text in told), told
+    summary = next(
+        event["content"] for event in acted.of("hostile-names", "build") if event.get("command") == "summary"
+    )
+    assert "::error title=forged" not in summary
 
 
 def test_nothing_of_a_hostile_input_was_obeyed(acted: Acted) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.actions.test_action import BIN, ROOT, copy_project, environment, stand_ins, write_model
+from tests.actions.test_action import BIN, ROOT, commit, copy_project, environment, stand_ins, write_model
 
 pytestmark = pytest.mark.skipif(sys.version_info < (3, 11), reason="the embedded compiler needs Python 3.11")
 
@@ -106,8 +106,7 @@ def run_act(work: Path, calls: str = "caller.yml", *more: str) -> str:
     workflows.mkdir(parents=True)
     for path in (ROOT / "tests/actions" / calls, WORKFLOW, WORKFLOW.with_name("release.yml")):
         shutil.copy(path, workflows)
-    for command in (["init", "-q"], ["add", "-A"], ["-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qm", "t"]):
-        subprocess.run(["git", *command], cwd=caller, check=True)
+    commit(caller)
     (work / "artifacts").mkdir()
     env = {
         "TEST_PYTHON": sys.executable,
