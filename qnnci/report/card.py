@@ -20,6 +20,7 @@ from qnnci.ship.licences import hub_licence
 BEGIN = "<!-- qnn-compile: what stands between these two lines is written anew each time -->"
 END = "<!-- qnn-compile: end -->"
 _OURS = re.compile(f"{re.escape(BEGIN)}.*?{re.escape(END)}\n?", re.DOTALL)
+_ADDRESS = re.compile(r"https://[A-Za-z0-9.:-]+(/[A-Za-z0-9._-]+)*")
 _TAGS = ("qnn", "qualcomm", "snapdragon", "htp", "npu")
 _LONGEST = 200  # characters of a value
 _SETTINGS = 20_000  # characters of the settings
@@ -140,7 +141,7 @@ def _origin(facts: Facts) -> Iterator[str]:
     if facts.commit:
         yield f"of commit {_shown(facts.commit)}"
     if facts.run:
-        yield f"in {_shown(facts.run)}"
+        yield f"in [a workflow run]({facts.run})" if _ADDRESS.fullmatch(facts.run) else f"in {_shown(facts.run)}"
 
 
 def _shown(text: str) -> str:

@@ -14,6 +14,7 @@ from pages import entry, manifest
 from qnnci.project import HuggingFace
 from qnnci.report import front_matter
 from qnnci.report.card import BEGIN, END, Facts, card
+from qnnci.report.summary import markdown
 
 HOSTILE = "x](http://evil) | <script>alert(1)</script> `a` **b** --> \n# c\n---\nlicense: mit\n![i](j) " + END
 
@@ -57,8 +58,8 @@ def test_a_new_card():
     assert "| SM8550 | v79 | enc | fp16 | 3 MiB | 0.999500 | 40.0 dB | [b.bin](enc/SM8550/b.bin) |" in body
     assert "3 QNN context binaries for 2 chips: SM8550, SM8750." in body
     assert "sha256 1111" in body
-    assert "of commit me/it&#64;abc" in body
-    assert "runs/1" in body
+    assert f"of commit {markdown('me/it@abc')}" in body
+    assert "in [a workflow run](https://github.com/me/it/actions/runs/1)" in body
 
 
 @pytest.mark.parametrize(

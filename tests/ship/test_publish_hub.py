@@ -75,7 +75,7 @@ def test_a_build_of_two_jobs(hub, built):
     card = bodies["README.md"].decode()
     assert "license: mit\n" in card
     assert "[enc.bin](enc/SM8750/enc.bin)" in card
-    assert "https&#58;//github.com/me/it/actions/runs/7" in card
+    assert "(https://github.com/me/it/actions/runs/7)" in card
     assert 'createSession(File(folder, "enc_ctx.onnx")' in card
     said = output.read_text()
     for name in ("result", "url", "commit", "pull-request", "assets"):
