@@ -20,7 +20,7 @@ from support.command import environment
 from qnnci import __version__
 from qnnci.cli.main import _main, cli
 from qnnci.errors import MachineError, UsageError
-from qnnci.plan import CHIPS_PER_JOB
+from qnnci.plan import CHIPS_PER_JOB, plan
 from qnnci.project_file import load, validate
 from qnnci.soc import all_socs, htp_socs
 
@@ -182,6 +182,24 @@ def test_init_keeps_odd_names_and_does_not_overwrite(qnnci, tmp_path):
     ended = qnnci("init", "my net.onnx")
     assert (ended.code, "qnn.yaml is there already" in ended.err) == (2, True)
     assert qnnci("init", "my net.onnx", "--force").code == 0
+
+
+@pytest.mark.parametrize(
+    ("socs", "precision"),
+    [
+        (["QCS6490"], "w8a16"),
+        (["SM8550", "QCS6490", "SM8350"], "{default: fp16, v68: w8a16}"),
+        (["SM8550"], None),
+    ],
+)
+def test_init_asks_for_calibration_inputs_where_a_chip_has_no_fp16(qnnci, tmp_path, socs, precision):
+    graphs.cnn(tmp_path / "cnn.onnx")
+    said = qnnci("init", "cnn.onnx", "--soc", ",".join(socs)).out
+    text = (tmp_path / "qnn.yaml").read_text()
+    assert (f"precision: {precision} #" in text) == bool(precision)
+    assert ("    calibration: fill-in  # FILL IN" in text) == bool(precision) == ("fill in" in said)
+    project = load(tmp_path / "qnn.yaml").project
+    assert all(each.refusal is None for each in plan(project))
 
 
 def test_init_says_what_is_left_to_do(qnnci, tmp_path):

@@ -23,6 +23,7 @@ from qnnci.soc import find_soc
 
 _BLANK = "fill-in"
 DEFAULT_SOCS = ("SM8550", "SM8650", "SM8750")
+_FIXED_ARCH = 68  # no chip of it has fp16
 
 
 def matrix(flags: dict[str, Any], graphs: Sequence[str], max_jobs: int | None) -> None:
@@ -75,10 +76,13 @@ def init(model: str, output: Path, socs: Sequence[str], *, force: bool) -> None:
     source = fetch(model, sha256=None, base=Path(), cache=default_cache())
     ports = describe(source.path).inputs
     name = graph_name(model)
+    chips = [find_soc(soc) for soc in socs or DEFAULT_SOCS]
+    fixed = sorted({soc.dsp_arch if soc.arch == _FIXED_ARCH else soc.name for soc in chips if not soc.fp16})
     lines = [
         "# What every key means: docs/project-file.md, or `qnnci schema`.",
         f"name: {_quoted(name)}",
-        f"socs: [{', '.join(find_soc(soc).name for soc in socs or DEFAULT_SOCS)}]",
+        f"socs: [{', '.join(soc.name for soc in chips)}]",
+        *_precision(fixed, every=all(not soc.fp16 for soc in chips)),
         "graphs:",
         f"  {_quoted(name)}:",
         f"    source: {_quoted(_relative(model, output))}",
@@ -86,6 +90,10 @@ def init(model: str, output: Path, socs: Sequence[str], *, force: bool) -> None:
         "    inputs:" if ports else "    inputs: {}",
     ]
     lines += [f"      {_quoted(port.name)}: {_shape(port.dims)}{_remark(port.dims)}" for port in ports]
+    if fixed:
+        lines.append(
+            f"    calibration: {_BLANK}  # FILL IN: 8 or more real inputs: a .npz, a folder, an input_list.txt"
+        )
     lines += [
         "gates:",
         "  parity:",
@@ -96,6 +104,16 @@ def init(model: str, output: Path, socs: Sequence[str], *, force: bool) -> None:
     write_text(output, "\n".join(lines) + "\n")
     todo = "fill in what is marked, then" if any("FILL IN" in line for line in lines) else "next:"
     click.echo(f"wrote {output}: {todo} `qnnci build{'' if output == Path('qnn.yaml') else f' -c {output}'}`")
+
+
+def _precision(fixed: Sequence[str], *, every: bool) -> list[str]:
+    """A precision for the chips that have no fp16; none where all have it."""
+    if not fixed:
+        return []
+    if every:
+        return ["precision: w8a16 # these chips have no fp16"]
+    rest = ", ".join(f"{name}: w8a16" for name in fixed)
+    return [f"precision: {{default: fp16, {rest}}} # what is named has no fp16"]
 
 
 def _quoted(text: str) -> str:

@@ -6,7 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.bench import action, build, check, logs, setup, ship, workflow
+from tests.bench import action, build, check, logs, quantize, setup, ship, workflow
 
 SUBJECTS = {
     "build": build.measure,
@@ -16,6 +16,7 @@ SUBJECTS = {
     "action": action.measure,
     "ship": ship.measure,
     "workflow": workflow.measure,
+    "quantize": quantize.measure,
 }
 
 
