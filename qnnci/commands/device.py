@@ -9,7 +9,6 @@ from pathlib import Path
 
 import click
 
-from qnnci.commands.device_kit import loaded, row_for
 from qnnci.device import about
 from qnnci.device.attached import attached
 from qnnci.device.link import connect
@@ -44,6 +43,8 @@ def info(address: str, ssh_options: Sequence[str], soc: str, where: Path | None,
         QnnciError: the device is not there.
 
     """
+    from qnnci.commands.device_kit import loaded, row_for
+
     manifest = loaded(where)[0] if where else None
     said = about.read(connect(address, ssh_options))
     chip, why = _chip(said, soc)

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import fake_device, runtime
-from support.command import qnnci
 
 from qnnci.device import about
 from qnnci.errors import MachineError, UsageError
@@ -16,7 +15,7 @@ from qnnci.errors import MachineError, UsageError
 _SAID = about.described({}, "ssh")
 
 
-def test_a_phone(tmp_path):
+def test_a_phone(tmp_path, qnnci):
     env = fake_device.make(tmp_path / "device")
     (tmp_path / "device/root/sys/devices/soc0").mkdir(parents=True)
     (tmp_path / "device/root/sys/devices/soc0/soc_id").write_text("519\n")
@@ -32,7 +31,7 @@ def test_a_phone(tmp_path):
     ]
 
 
-def test_a_board_by_its_machine_and_by_its_device_tree(tmp_path):
+def test_a_board_by_its_machine_and_by_its_device_tree(tmp_path, qnnci):
     env = fake_device.make(tmp_path / "device", "ssh")
     told = json.loads(qnnci("device", "info", "ssh:root@board", "--json", cwd=tmp_path, **env).said)
     assert (told["model"], told["system"], told["chips"]) == ("Board One", "Board Linux 1.2", ["QCS6490", "QCM6490"])
@@ -43,7 +42,7 @@ def test_a_board_by_its_machine_and_by_its_device_tree(tmp_path):
 
 
 @pytest.mark.parametrize(("arch", "code"), [(68, 0), (73, 2)])
-def test_the_platform_validator_of_a_board_is_asked(tmp_path, arch, code):
+def test_the_platform_validator_of_a_board_is_asked(tmp_path, arch, code, qnnci):
     env = fake_device.make(tmp_path / "device", "ssh")
     runtime.write_manifest(tmp_path, runtime.entry("g", "QCS6490"))
     said = f"Core Version of the backend DSP: Hexagon Architecture V{arch}"
@@ -56,7 +55,7 @@ def test_the_platform_validator_of_a_board_is_asked(tmp_path, arch, code):
     assert list((tmp_path / "device/root/tmp").iterdir()) == []
 
 
-def test_which_binaries_are_for_it(tmp_path):
+def test_which_binaries_are_for_it(tmp_path, qnnci):
     env = fake_device.make(tmp_path / "device")
     runtime.write_manifest(tmp_path, runtime.entry("enc", "SM8550"), runtime.entry("enc", "SM8750"))
     ended = qnnci("device", "info", "adb", "--for", ".", cwd=tmp_path, **env)
@@ -74,7 +73,7 @@ def test_which_binaries_are_for_it(tmp_path):
     ("model", "maker", "told"),
     [("MT6989", "Mediatek", "MT6989 by Mediatek"), ("SM8250", "QTI", "has no HTP"), ("", "", "does not say")],
 )
-def test_other_chips_are_told_and_refused(tmp_path, model, maker, told):
+def test_other_chips_are_told_and_refused(tmp_path, model, maker, told, qnnci):
     env = fake_device.make(tmp_path / "device")
     fake_device.props(tmp_path / "device", **{"ro.soc.model": model, "ro.soc.manufacturer": maker})
     ended = qnnci("device", "info", "adb", cwd=tmp_path, **env)
@@ -85,7 +84,7 @@ def test_other_chips_are_told_and_refused(tmp_path, model, maker, told):
 
 
 @pytest.mark.parametrize(("state", "code"), [("device", 0), ("offline", 1), ("unauthorized", 1)])
-def test_the_list(tmp_path, state, code):
+def test_the_list(tmp_path, state, code, qnnci):
     env = fake_device.make(tmp_path / "device", state=state)
     ended = qnnci("device", "list", cwd=tmp_path, **env)
     assert ended.code == code

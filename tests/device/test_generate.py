@@ -9,7 +9,6 @@ import pytest
 from sdk.make import make, make_compilers
 from sdk.running import Sdk
 from support import fake_device, graphs, runtime
-from support.command import qnnci
 
 from qnnci.context.read import inspect
 
@@ -29,7 +28,7 @@ def library(built) -> Path:
     return built / "lib/aarch64-android/libnet.so"
 
 
-def test_a_library_becomes_a_binary_for_this_chip(built, phone, library):
+def test_a_library_becomes_a_binary_for_this_chip(built, phone, library, qnnci):
     def generate(*more: object):
         arguments = ("device", "generate", "adb", library, "-o", "made/net.bin", "--sdk", ROOT)
         return qnnci(*arguments, *more, cwd=built, **fake_device.environment(phone))
@@ -49,6 +48,6 @@ def test_a_library_becomes_a_binary_for_this_chip(built, phone, library):
     assert ended.code == 2
 
 
-def test_no_library(built, phone):
+def test_no_library(built, phone, qnnci):
     arguments = ("device", "generate", "adb", "absent.so", "-o", "net.bin")
     assert qnnci(*arguments, cwd=built, **fake_device.environment(phone)).code == 2

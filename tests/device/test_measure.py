@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import fake_device, runtime
-from support.command import qnnci
 
 from qnnci.device import measure, ticks, vitals
 from qnnci.device.about import sections
@@ -159,7 +158,7 @@ def test_a_device_that_stays_away_is_given_up(place, phone, monkeypatch):
         measure.once(place, Task("cpu", "sleep 2"), limit=60, every=0.2)
 
 
-def test_a_binary_against_its_model_library_on_the_cpu(on, built, phone):
+def test_a_binary_against_its_model_library_on_the_cpu(on, built, phone, qnnci):
     for path in (built / "libcnn.so", built / "qairt/2.51.0.260929/lib/aarch64-android/libQnnCpu.so"):
         path.write_bytes(runtime.host())
     ended = on("measure", "--inferences", 2, "--repeat", 1, "--rest", 0, "--cpu-model-lib", "libcnn.so")
@@ -182,10 +181,10 @@ def test_a_binary_against_its_model_library_on_the_cpu(on, built, phone):
     (entry, _) = sorted(load(built / "build/manifest.json").entries, key=lambda each: each.soc)
     assert [(each.inferences, each.minutes) for each in entry.measurements] == [(2, None), (None, 0.05)]
     assert "measurement-stale" not in qnnci("manifest", "check", "build", cwd=built).said
-    check_and_diff(built)
+    check_and_diff(built, qnnci)
 
 
-def check_and_diff(built: Path) -> None:
+def check_and_diff(built: Path, qnnci) -> None:
     """A measurement of another binary is told; one more is a record."""
     manifest = load(built / "build/manifest.json")
     entries = [

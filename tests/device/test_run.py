@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import device_tool, fake_device, runtime
-from support.command import qnnci
 
 from qnnci.context.info import GraphInfo, Quantization, TensorInfo
 from qnnci.device import raw, room, run
@@ -99,7 +98,7 @@ def test_what_the_loader_says_is_explained(on, built, phone, wrong, rule):
     assert list((phone / TMP).iterdir()) == []
 
 
-def test_a_board_whose_connection_broke_once(built, tmp_path):
+def test_a_board_whose_connection_broke_once(built, tmp_path, qnnci):
     """The libraries are those for Linux, and the second run sends only what the first one could not."""
     device = tmp_path / "board"
     env = fake_device.make(device, "ssh", reset=3)
@@ -195,6 +194,35 @@ def test_a_tool_that_writes_nothing_or_ends_oddly(built, here, tmp_path):
     with pytest.raises(ToolCrashed, match="exit code 9"):
         run.feeds(Link(Adb()), binary, [feed], libs)
     assert list((here / TMP).iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "rule", "logcat"),
+    [
+        ("[ ERROR ] Failed to create context from binary with err 0x1388", "version-mismatch", False),
+        ("[ ERROR ] Could not create context from binary, err 5005", "arch-mismatch", False),
+        ("[ ERROR ] create context from binary failed, err 1002", "out-of-memory", False),
+        ("[ ERROR ] Stub lib id mismatch: expected (v2.51.0), detected (v2.50.0)", "version-mismatch", False),
+        ("[ ERROR ] qnn_open failed, 0x80000406", "skel-open-failed", True),
+        ("[ ERROR ] Unable to load lib 0x80000406", "missing-skel", True),
+        ("[ ERROR ] unsigned PD or DSPRPC_GET_DSP_INFO not supported by HTP", "unsigned-pd", True),
+        ("Unable to load backend. dlerror(): libQnnHtp.so not found", "missing-lib", False),
+        ("", "silent-failure", False),
+    ],
+)
+def test_each_way_not_to_load_is_told_by_its_rule(here, tmp_path, line, rule, logcat):
+    """Also where only Android's log says it."""
+    tool, binary = tmp_path / "qnn-net-run", tmp_path / "b.bin"
+    binary.write_bytes(b"binary")
+    port = TensorInfo("x", "FLOAT_32", (1,))
+    place, feed = Room(Link(Adb()), "/data/local/tmp/qnnci-0"), [{"x": np.zeros(1, np.float32)}]
+    tool.write_text(f"#!/bin/sh\necho '{'' if logcat else line}'\nexit 1\n")
+    log = here / "bin/logcat"
+    log.write_text(f"#!/bin/sh\necho 'E/adsprpc(1): {line}'\n" if logcat else "#!/bin/sh\n")
+    log.chmod(0o755)
+    ran = run.once(place, binary, graph(port), feed, {"qnn-net-run": tool}, timeout=60, say=lambda _: None)
+    assert (ran.worked, ran.code) == (False, 1)
+    assert rule in {each.rule for each in ran.findings}
 
 
 def test_the_same_call_on_a_device(built, here, tmp_path):

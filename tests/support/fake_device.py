@@ -69,7 +69,7 @@ def make(folder: Path, kind: str = "adb", **settings: Any) -> dict[str, str]:
     for path in (tools, own, root / "tmp", root / "proc"):
         path.mkdir(parents=True)
     for name in ("adb", "ssh", "scp"):
-        _program(tools / name, f'#!/bin/sh\nexec "{sys.executable}" "{__file__}" {name} "$@"\n')
+        _program(tools / name, f'#!/bin/sh\nexec "{sys.executable}" -IS "{__file__}" {name} "$@"\n')
     _program(own / "df", _DF)
     (folder / "free_kb").write_text("8000000")
     (root / "proc/mounts").write_text("/dev/root / ext4 rw 0 0\ntmpfs /tmp tmpfs rw,nosuid 0 0\n")
