@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.ship import hub_server
 from tests.ship.release_server import TOKEN, serving
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -100,13 +101,14 @@ def run_act(work: Path) -> str:
     write_model(repository / "model")
     write_hostile(repository / "model")
     commit(repository)
-    with serving() as github:
+    with serving() as github, hub_server.serving() as hub:
         done = subprocess.run(
             [
                 BIN / "act", "workflow_dispatch", "--json", "--directory", repository,
                 "-W", "tests/actions/workflow.yml", "-P", "ubuntu-24.04=-self-hosted",
                 "--env", f"TEST_PYTHON={sys.executable}",
                 "--env", f"TEST_GITHUB={github.root}", "--env", f"TEST_TOKEN={TOKEN}",
+                "--env", f"HF_ENDPOINT={hub.root}", "--env", f"TEST_HF_TOKEN={hub_server.TOKEN}",
                 "--local-repository", f"a-fork/of-it@0123456789abcdef0123456789abcdef01234567={repository}",
                 *stand_ins(), "--env", f"TEST_CACHES={work}",
             ],
@@ -259,6 +261,7 @@ VERBS = (
     "bundle",
     "libraries",
     "publish",
+    "huggingface",
 )
 BUNDLED = ("SM8550", "SM8750", "SM8650")
 
@@ -323,6 +326,21 @@ def test_a_release_of_the_bundles(acted: Acted) -> None:
     assert acted.outputs("publish-fails")["result"] == "fail"
     assert "there is no file x'" in acted.log("publish-fails")
     assert TOKEN not in acted.log("publish")
+
+
+def test_a_repo_on_the_hub(acted: Acted) -> None:
+    said = acted.outputs("huggingface")
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/org/model", said["url"])
+    assert re.fullmatch(r"[0-9a-f]{40}", said["commit"])
+    assert said["pull-request"] == ""
+    names = {each["name"] for each in json.loads(said["assets"])}
+    assert "tiny-SM8550.zip" in names
+    assert {name.rsplit("/", 1)[0] for name in names if name.endswith(".bin")} == {f"tiny/{soc}" for soc in BUNDLED}
+    assert f"made private {said['url']}" in acted.log("huggingface")
+    assert acted.outcome("huggingface-fails") == "failure"
+    assert acted.outputs("huggingface-fails")["result"] == "fail"
+    assert "not a branch" in acted.log("huggingface-fails")
+    assert hub_server.TOKEN not in acted.log("huggingface") + acted.log("huggingface-fails")
 
 
 def test_actions_of_one_verb_fail_where_they_must(acted: Acted) -> None:

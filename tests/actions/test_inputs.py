@@ -30,7 +30,7 @@ CALL = WORKFLOW[True]["workflow_call"]  # `on` is true in YAML 1.1
 
 def test_every_verb_has_its_action() -> None:
     wanted = {"setup", "plan", "prepare", "check", "compile", "inspect", "verify", "gate", "manifest", "bundle"}
-    wanted |= {"runtime-libs", "setup-qairt", "convert", "publish-release", "export"}
+    wanted |= {"runtime-libs", "setup-qairt", "convert", "publish-release", "publish-huggingface", "export"}
     assert set(VERBS) == wanted
 
 
@@ -88,6 +88,10 @@ def test_one_name_means_one_thing() -> None:
     differ |= {("bundle", "config"), ("bundle", "manifest"), ("bundle", "output")}
     differ |= {("runtime-libs", name) for name in ("manifest", "socs", "layout", "archive", "output")}
     differ |= {("publish-release", name) for name in ("manifest", "name", "license")} | {("setup", "cache")}
+    differ |= {
+        ("publish-huggingface", name) for name in ("repo", "config", "manifest", "add", "layout", "license", "token")
+    }
+    differ |= {("publish-huggingface", "allowed-because")}
     said: dict[str, tuple[str, Any]] = {}
     for name, action in ACTIONS.items():
         for each, about in action["inputs"].items():
