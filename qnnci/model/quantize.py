@@ -32,6 +32,7 @@ from qnnci.model.reference import Original
 from qnnci.quantization import Override, Quantize
 from qnnci.rules import finding
 
+_FUSING = 17  # the opset that has LayerNormalization, and axes as fusing expects them
 _OPSET = 21  # the first whose own Q and DQ take 16 and 4 bits
 _CHANNELS = {"Conv": 0, "ConvTranspose": 1, "MatMul": 1}  # axis of a weight; Gemm's depends on transB
 _Q = frozenset({"QuantizeLinear", "DequantizeLinear"})
@@ -66,7 +67,7 @@ def quantize(
             _quantize(base, feeds, room / "qdq.onnx", settings, keep, activations, weight_bits)
             model = onnx.load(str(room / "qdq.onnx"))
             halve(model, original, base.parent, set(keep))
-            floats, grids = tuple(_floats(original.graph, model.graph)), _grids(model.graph)
+            floats, grids = tuple(_floats(original, model.graph)), _grids(model.graph)
             unused = tuple(_unused(settings.tensors, model.graph))
             if settings.io == "ufixed16":
                 to_fixed(model, lambda: _ranges(prepared, feeds))
@@ -100,17 +101,35 @@ def save(model: Any, out: Path) -> None:
 
 
 def _base(prepared: Path, room: Path) -> Path:
-    """The graph as the quantizer takes it best: a new opset, Gelu and LayerNorm as one op."""
+    """The graph as the quantizer takes it best: Gelu and LayerNorm as one op, then a new opset."""
     from onnxruntime.quantization.execution_providers.qnn import qnn_preprocess_model
 
     model = onnx.load(str(prepared))
     del model.metadata_props[:]  # with any, the step below fails in onnxruntime 1.32.0
-    if opset(model) < _OPSET and model.ByteSize() < weights.INLINE_LIMIT:
-        model = onnx.version_converter.convert_version(model, _OPSET)
-    lifted, fused = room / "lifted.onnx", room / "fused.onnx"
-    save(model, lifted)
-    changed = qnn_preprocess_model(model, fused, fuse_layernorm=True, save_as_external_data=False)
-    return fused if changed else lifted
+    plain, fused, lifted = (room / f"{name}.onnx" for name in ("plain", "fused", "lifted"))
+    save(_lifted(model, _FUSING), plain)
+    changed = qnn_preprocess_model(plain, fused, fuse_layernorm=True, save_as_external_data=False)
+    save(_lifted(onnx.load(str(fused if changed else plain)), _OPSET), lifted)
+    return lifted
+
+
+def _lifted(model: Any, version: int) -> Any:
+    """The model in this opset, or as it is where it is too large for that or has a newer one."""
+    if opset(model) >= version or model.ByteSize() >= weights.INLINE_LIMIT:
+        return model
+    others = {node.name: (node.op_type, node.domain) for node in model.graph.node if node.domain}
+    for node in model.graph.node:
+        if node.name in others:  # the converter knows no other domains; a fused Gelu has the type of its input
+            node.op_type, node.domain = "Identity", ""
+    model = onnx.version_converter.convert_version(model, version)
+    for node in model.graph.node:
+        if node.name in others:
+            node.op_type, node.domain = others[node.name]
+    known = {each.domain for each in model.opset_import}
+    model.opset_import.extend(
+        onnx.helper.make_opsetid(domain, 1) for domain in {domain for _, domain in others.values()} - known
+    )
+    return model
 
 
 class _Reader:
@@ -222,8 +241,8 @@ def _axes(graph: Any) -> dict[str, tuple[str, int]]:
 def _floats(before: Any, after: Any) -> list[str]:
     """Names of nodes whose float results are not quantized, in the graph's order."""
     read = {name for node in after.node if node.op_type == "QuantizeLinear" for name in node.input[:1]}
-    floats = float_tensors(onnx.helper.make_model(before))
-    outputs = {node.name: [name for name in node.output if name] for node in before.node}
+    floats = float_tensors(before)
+    outputs = {node.name: [name for name in node.output if name] for node in before.graph.node}
     return [
         f"{node.name} ({node.op_type})"
         for node in after.node
