@@ -199,7 +199,9 @@ class _Handler(BaseHTTPRequestHandler):
             token = {"access_token": EXCHANGED, "token_type": "bearer", "expires_in": 3600}
             return (200, token, {}) if known else (400, {"error": "invalid_grant"}, {})
         if found := re.fullmatch(r"/storage/([^/]+/[^/]+)/(\w+)", path):
-            self.hub.repos[found[1]].stored[found[2]] = self.body  # signed addresses take no token
+            if self.headers.get("Authorization"):
+                return _error(400, "a signed address takes no token")
+            self.hub.repos[found[1]].stored[found[2]] = self.body
             return 200, None, {"ETag": '"x"'}
         if self.headers.get("Authorization") not in {f"Bearer {TOKEN}", f"Bearer {EXCHANGED}"}:
             return _error(401, "Invalid credentials in Authorization header")

@@ -64,6 +64,7 @@ def bodies(folder: Path) -> dict[str, bytes]:
 
 
 def test_a_repo_from_nothing_by_one_commit(hub, files):
+    """Large files go to the storage that the Hub names, which refuses a token."""
     made, said = send(hub, files)
     assert hub.repo.bodies() == bodies(files)
     assert [message for _, _, message in hub.repo.history] == ["initial commit", "Publish it"]
