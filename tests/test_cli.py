@@ -120,10 +120,12 @@ def test_show_prints_a_project_file_again(qnnci, tmp_path):
 
 
 def test_show_does_not_put_defaults_over_the_projects_settings(qnnci, tmp_path):
-    graph = {"source": "a.onnx", "convert": {"out_nodes": ["y"]}}
+    graph = {"source": "a.onnx", "convert": {"out_nodes": ["y"]}, "quantize": {"io": "float16"}}
     given = {**SHOWN, "graphs": {"a": graph}, "convert": {"bias_bitwidth": 32, "input_dtypes": {"x": "float32"}}}
+    given["quantize"] = {"calibrate": "entropy"}
     (tmp_path / "qnn.yaml").write_text(yaml.safe_dump(given))
     (tmp_path / "again.yaml").write_text(qnnci("show").out, encoding="utf-8")
+    assert load(tmp_path / "again.yaml").project.quantize_for("a").calibrate == "entropy"
     settings = load(tmp_path / "again.yaml").project.convert_for("a")
     assert settings == load(tmp_path / "qnn.yaml").project.convert_for("a")
     assert (settings.bias_bitwidth, settings.input_dtypes, settings.out_nodes) == (32, {"x": "float32"}, ("y",))

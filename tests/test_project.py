@@ -43,11 +43,13 @@ def test_a_graphs_own_settings_replace_the_projects():
         precision="w8a8",
         verify={"samples": 9},
         gates={"spill_fill_bytes": {"max": 5}},
+        quantize={"calibrate": "entropy", "io": "ufixed16"},
         graphs={
             "own": {
                 "source": "a",
                 "precision": "fp16",
                 "verify": {"samples": 1},
+                "quantize": {"io": "float16", "keep": {"fp16": ["a"]}},
                 "gates": {"spill_fill_bytes": {"max": 7}},
                 "socs": ["SM8550", "43", "SM8550P"],
             },
@@ -57,6 +59,9 @@ def test_a_graphs_own_settings_replace_the_projects():
     soc = find_soc("SM8750")
     assert [project.precision_for(name, soc) for name in ("own", "plain")] == ["fp16", "w8a8"]
     assert [project.verify_for(name).samples for name in ("own", "plain")] == [1, 9]
+    quantize = [project.quantize_for(name) for name in ("own", "plain")]
+    assert [(each.calibrate, each.io) for each in quantize] == [("entropy", "float16"), ("entropy", "ufixed16")]
+    assert quantize[0].keep.fp16 == ("a",)
     assert [project.gates_for(name).spill_fill_bytes.max for name in ("own", "plain")] == [7, 5]
     assert [[soc.name for soc in project.graph_socs(name)] for name in ("own", "plain")] == [["SM8550"], ["SM8750"]]
 

@@ -41,8 +41,10 @@ def show(flags: dict[str, Any]) -> None:
     file = project_file(Flags(**flags))
     data = file.project.model_dump(mode="json", exclude_none=True)
     for name, graph in data["graphs"].items():
-        if "convert" in graph:  # the project's, where the graph has no word of its own: a default here would be one
-            graph["convert"] = file.project.convert_for(name).model_dump(mode="json", exclude_none=True)
+        # The project's, where the graph has no word of its own: a default here would be one.
+        for key, of in (("convert", file.project.convert_for), ("quantize", file.project.quantize_for)):
+            if key in graph:
+                graph[key] = of(name).model_dump(mode="json", exclude_none=True)
     click.echo(yaml.safe_dump(data, sort_keys=False, allow_unicode=True), nl=False)
     click.echo("# targets")
     for target in plan(file.project):
