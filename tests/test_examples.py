@@ -148,3 +148,14 @@ def test_pp_ocr_by_the_text_that_it_reads(tmp_path_factory):
     (entry,) = manifest.load(folder / "build/manifest.json").entries
     assert entry.task is not None
     assert (entry.task.metric, entry.task.samples, entry.task.cpu, entry.task.value) == ("cer", 1, 0, 0)
+
+
+def test_the_classifier_for_a_chip_without_fp16(tmp_path_factory):
+    folder = copied("pp-ocr", tmp_path_factory)
+    ended = qnnci("build", "-c", "quantized.yaml", cwd=folder)
+    assert ended.code == 0, ended.said
+    assert "warning" not in ended.said
+    made = {each.soc: each for each in manifest.load(folder / "build/manifest.json").entries}
+    assert made["SM8550"].quantization is None
+    assert made["QCS6490"].precision == "w8a16"
+    assert made["QCS6490"].quantization.samples == 24

@@ -45,6 +45,9 @@ def main() -> None:
     # Grey pixels, as a camera would give them: read_text.py normalises.
     images = [np.asarray(rendered(320, 48, [(6, 8, 26, text)]).convert("L")) for text in LINES]
     np.savez_compressed(FEEDS.parent / "lines.npz", images=np.stack(images), texts=np.array(LINES))
+    # What the classifier is calibrated on, for quantized.yaml: text as it is, and upside down.
+    crops = np.stack([normalised(Image.fromarray(each[:, :192]).convert("RGB"), CENTRED) for each in images])
+    np.savez_compressed(FEEDS / "classifier-lines.npz", x=np.concatenate([crops, crops[..., ::-1, ::-1]]))
 
 
 if __name__ == "__main__":
