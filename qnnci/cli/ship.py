@@ -142,7 +142,9 @@ def publish_release(ctx: click.Context, /, *, files: tuple[str, ...], **asked: A
 @option("-c", "--config", env="CONFIG", help="Project file, for its `publish` (default qnn.yaml, where there is one).")
 @option("--manifest", env="MANIFEST", type=click.Path(path_type=Path), help="Of the build (default the project's).")
 @names("--add", "add", env="ADD", lines=True, help="File, folder or pattern to publish too. Repeatable.")
-@option("--binaries/--no-binaries", env="BINARIES", default=None, help="Leave the binaries out: of archives alone.")
+@option(
+    "--binaries/--no-binaries", env="BINARIES", default=None, help="Those of the manifest, or what --add names alone."
+)
 @option("--layout", env="LAYOUT", type=click.Choice(LAYOUTS), help="Of the archives (default the project file's).")
 @names("--license", "licences", env="LICENSE", help="Of the model, by SPDX id (default the manifest's). Repeatable.")
 @option("--allowed-because", env="ALLOWED_BECAUSE", default="", help="Why you may, where no licence says so.")

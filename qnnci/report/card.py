@@ -14,6 +14,7 @@ from typing import Any
 from qnnci.manifest import Entry, Manifest, newest
 from qnnci.project import HuggingFace, Layout
 from qnnci.report import figures, front_matter
+from qnnci.report.exports import export_lines, task_text
 from qnnci.report.summary import EMULATOR, markdown
 from qnnci.ship.licences import hub_licence
 
@@ -93,14 +94,7 @@ def _part(facts: Facts) -> str:
     template = environment.from_string((files("qnnci") / "data" / "report" / "card.md.j2").read_text(encoding="utf-8"))
     manifest = facts.manifest
     socs = list(dict.fromkeys(entry.soc for entry in manifest.entries))
-    arches = sorted(
-        {entry.dsp_arch.removeprefix("v") for entry in manifest.entries}, key=lambda each: (len(each), each)
-    )
-    named = [
-        "libQnnHtp.so",
-        "libQnnSystem.so",
-        *(f"libQnnHtpV{arch}Stub.so and libQnnHtpV{arch}Skel.so" for arch in arches),
-    ]
+    number = _shown(next((entry.dsp_arch.removeprefix("v") for entry in manifest.entries), ""))
     count, chips = len(manifest.entries), len(socs)
     text = template.render(
         BEGIN=BEGIN,
@@ -109,12 +103,15 @@ def _part(facts: Facts) -> str:
         f"{'chip' if chips == 1 else 'chips'}: {', '.join(map(_shown, socs))}.",
         runtime=_shown(newest(entry.qairt for entry in manifest.entries)),
         rows=[_row(entry, facts.binaries.get((entry.graph, entry.soc), "")) for entry in manifest.entries],
-        measured=any(entry.parity for entry in manifest.entries),
+        measured=any(entry.parity and entry.parity.runner == "emulator" for entry in manifest.entries),
+        measures=_measures(manifest.entries),
         emulator=EMULATOR,
         repo=facts.repo,
         sherpa=facts.archives[0] if facts.layout == "sherpa-onnx" and facts.archives else "",
         example=PurePosixPath(facts.context_models[0]) if facts.context_models else None,
-        libraries=", ".join(_shown(each) for each in named),
+        pages=[] if facts.context_models or facts.layout != "onnxruntime" else facts.archives,
+        libraries="`libQnnHtp.so`, `libQnnSystem.so`, and the stub and skel of the chip's arch, such as "
+        f"`libQnnHtpV{number}Stub.so` and `libQnnHtpV{number}Skel.so`",
         origin=list(_origin(facts)),
         settings=html.escape(json.dumps(manifest.settings, indent=2)[:_SETTINGS]),
     )
@@ -127,6 +124,15 @@ def _row(entry: Entry, path: str) -> dict[str, str]:
     link = f"[{PurePosixPath(path).name}]({path})" if path else figures.NONE
     shown = {key: _shown(text) for key, text in told.items()}
     return {**shown, "size": figures.size(entry.bytes), "cosine": cosine, "snr": snr, "file": link}
+
+
+def _measures(entries: Sequence[Entry]) -> list[str]:
+    """What was measured of exported graphs, and of each binary by a command of the project's own."""
+    told = [f"{_shown(graph)}, exported: {_shown(text)}" for graph, text in export_lines(entries).items()]
+    tasks = [
+        f"{_shown(each.graph)} on {_shown(each.soc)}: {_shown(task_text(each.task))}" for each in entries if each.task
+    ]
+    return [*told, *tasks]
 
 
 def _origin(facts: Facts) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -42,7 +43,10 @@ def merged(front: str, ours: Mapping[str, Any]) -> str:
 
 
 def _line(key: str, value: Any) -> str:
-    return "" if value is None else yaml.safe_dump({key: value}, allow_unicode=True, width=1 << 20)
+    if value is None:
+        return ""
+    plain = json.dumps(value, ensure_ascii=False).isprintable()  # what ends a line for some is escaped
+    return yaml.safe_dump({key: value}, allow_unicode=plain, width=1 << 20)
 
 
 def _blocks(front: str) -> Iterator[tuple[str, str]]:
@@ -51,7 +55,7 @@ def _blocks(front: str) -> Iterator[tuple[str, str]]:
     Comments and blank lines that end a block are of what follows, so they stay when a block goes.
     """
     key, held, loose = "", "", ""
-    for line in front.splitlines(keepends=True):
+    for line in re.findall(r"[^\n]*\n|[^\n]+", front):
         found = _KEY.match(line)
         if found:
             yield key, held

@@ -49,7 +49,7 @@ def passes(error: BaseException) -> bool:
     """Whether another try may go well. The library speaks through several stacks, so what is not known passes."""
     from huggingface_hub import errors
 
-    final = (QnnciError, errors.HFValidationError, errors.OIDCError, errors.OfflineModeIsEnabled)
+    final = (UsageError, errors.HFValidationError, errors.OIDCError, errors.OfflineModeIsEnabled)
     if isinstance(error, final) or _is_of_card(error):
         return False
     status = status_of(error)

@@ -67,7 +67,8 @@ def test_a_new_card():
     [
         ({"context_models": ["enc/SM8550/e_ctx.onnx"]}, ["addQnn", 'folder, "e_ctx.onnx"', "enc/SM8550/*"], ["sherpa"]),
         ({"layout": "sherpa-onnx", "archives": ["a.tar.bz2"]}, ["tar xf a.tar.bz2", "org/name a.tar.bz2"], ["addQnn"]),
-        ({"archives": ["a.tar.bz2"]}, [], ["sherpa", "addQnn"]),
+        ({"layout": "onnxruntime", "archives": ["a.zip"]}, ["ONNXRUNTIME.md"], ["sherpa", "addQnn"]),
+        ({"archives": ["a.tar.bz2"]}, [], ["sherpa", "addQnn", "ONNXRUNTIME"]),
     ],
 )
 def test_how_to_run_it_is_told_for_what_is_there(more, there, absent):
@@ -156,7 +157,7 @@ _KEYS = st.sampled_from(["license", "tags", "datasets", "base_model", "model-ind
 @settings(max_examples=80, deadline=None)
 @given(st.dictionaries(_KEYS, _VALUE), st.dictionaries(_KEYS, _VALUE))
 def test_merged_yaml_holds_ours_and_theirs(theirs, ours):
-    front = yaml.safe_dump(theirs, allow_unicode=True, sort_keys=False) if theirs else ""
+    front = yaml.safe_dump(theirs, sort_keys=False) if theirs else ""
     expected = {key: value for key, value in {**theirs, **ours}.items() if not (key in ours and value is None)}
     assert (yaml.safe_load(front_matter.merged(front, ours)) or {}) == expected
 

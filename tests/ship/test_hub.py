@@ -18,6 +18,7 @@ from qnnci.manifest import PublishedFile, save
 from qnnci.ship import hub_changes
 from qnnci.ship.hub_changes import Remote, Upload, changes, distinct, earlier, upload
 from qnnci.ship.hub_publish import Settings, publish
+from qnnci.ship.hub_repo import connect, without_xet
 
 
 @pytest.fixture
@@ -27,6 +28,7 @@ def hub(monkeypatch):
         monkeypatch.setenv("HF_TOKEN", TOKEN)
         for name in ("HF_OIDC_RESOURCE", "ACTIONS_ID_TOKEN_REQUEST_URL", "HF_HUB_DISABLE_XET"):
             monkeypatch.delenv(name, raising=False)
+        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_DISABLE_XET", False)
         # What the library waits between its own tries.
         monkeypatch.setattr("huggingface_hub.utils._http.time", types.SimpleNamespace(sleep=lambda _: None))
         yield made
@@ -237,6 +239,23 @@ def test_a_manifest_of_somebody_else_is_not_overwritten(hub, files):
     hub.repo.put("manifest.json", b'{"entries": [], "published": [{"path": 1}]}')
     send(hub, files)
     assert hub.repo.bodies() == bodies(files)
+
+
+def test_xet_is_left_to_the_library_where_the_server_has_it(hub, files):
+    hub.make()
+    hub.next = [("/xet-write-token/", 200, {}, b"{}")]
+    assert not without_xet(connect(REPO, lambda _: None), "main")
+    assert without_xet(connect(REPO, lambda _: None), "main")
+    send(hub, files)
+    assert hub.count("POST", "/info/lfs/objects/batch") == 1
+
+
+def test_a_card_that_cannot_be_read_at_once_is_asked_for_again(hub, files):
+    hub.make()
+    hub.repo.put("README.md", b"# By hand\n")
+    hub.next = [("/resolve/", 500, {}, b"")] * 2
+    send(hub, files)
+    assert hub.repo.bodies()["README.md"] == b"# By hand\n"
 
 
 def test_a_card_that_is_not_text(hub, files):
