@@ -136,6 +136,8 @@ def _tell(todo: Changes, count: int, say: Say) -> None:
     kept = count - len(todo.add)
     if kept:
         say(f"{kept} of {count} files are there already")
+    if todo.add:
+        say(f"uploading {len(todo.add)} files, {sum(each.bytes for each in todo.add) / (1 << 20):.1f} MB")
     if todo.delete:
         say(f"of an earlier build, removed: {', '.join(todo.delete)}")
     if todo.left:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from qnnci.process import run
 from tests.actions.test_compile_workflow import Ran, once, run_act
 from tests.ship import hub_server
 from tests.ship.release_server import TOKEN, serving
@@ -94,6 +95,8 @@ def test_the_binaries_are_on_the_hub_with_a_card(ran: Ran) -> None:
     card = (folder / "README.md").read_text()
     assert "license: mit\n" in card
     assert card.count("_v75.bin](") == 2
+    checked = run([sys.executable, "-m", "qnnci", "manifest", "check", str(folder)], timeout=120)
+    assert checked.code == 0, checked.output
 
 
 def test_the_token_is_in_no_log(ran: Ran) -> None:
