@@ -122,10 +122,12 @@ def _exports(build: BuildState) -> Iterator[Exported]:
 def _times(build: BuildState) -> Iterator[StageTime]:
     """Each stage in the order of its beginning; of a target the chip, of what the whole build needs no graph."""
     targets = {target.id: target for target in build.targets}
+    graphs = {f"{target.graph}-{target.precision}": target.graph for target in build.targets}  # of a conversion
+    graphs |= {name: name for name in build.graphs}
     for ran in sorted(build.ran, key=lambda each: each.began):
-        target = None if ran.what in build.graphs else targets.get(ran.what)
+        target = None if ran.what in graphs else targets.get(ran.what)
         yield StageTime(
-            graph=target.graph if target else ran.what if ran.what in build.graphs else "",
+            graph=target.graph if target else graphs.get(ran.what, ""),
             soc=target.soc.name if target else "",
             stage=ran.stage,
             state=ran.state,

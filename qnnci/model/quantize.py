@@ -35,6 +35,7 @@ from qnnci.rules import finding
 _FUSING = 17  # the opset that has LayerNormalization, and axes as fusing expects them
 _OPSET = 21  # the first whose own Q and DQ take 16 and 4 bits
 _CHANNELS = {"Conv": 0, "ConvTranspose": 1, "MatMul": 1}  # axis of a weight; Gemm's depends on transB
+_WHOLE = (8, 16)  # bits of weights that may have one scale
 _Q = frozenset({"QuantizeLinear", "DequantizeLinear"})
 
 
@@ -188,14 +189,15 @@ def _overrides(
     settings: Quantize, graph: Any, types: Mapping[str, Mapping[int, Any]], weight_bits: int, activations: int
 ) -> dict[str, list[dict[str, Any]]]:
     """What the quantizer is told of single tensors."""
-    held = {each.name for each in graph.initializer}
+    held = {each.name: each for each in graph.initializer}
     axes = _axes(graph) if settings.per_channel else {}
-    # Of these the QNN settings of onnxruntime 1.32.0 make no channels by themselves.
-    made: dict[str, list[dict[str, Any]]] = {
-        name: [{"quant_type": types["weight"][weight_bits], "axis": axis, "symmetric": True}]
-        for name, (op, axis) in axes.items()
-        if op == "MatMul"
-    }
+    made: dict[str, list[dict[str, Any]]] = {}
+    for name, (op, axis) in axes.items():
+        # One channel is no channels to the compiler, which then refuses 4 bits: see above.
+        alone = held[name].dims[axis] == 1 and weight_bits not in _WHOLE
+        if op == "MatMul" or alone:  # of which the QNN settings of onnxruntime 1.32.0 make no channels by themselves
+            kind = types["weight"][_WHOLE[0] if alone else weight_bits]
+            made[name] = [{"quant_type": kind, "axis": axis, "symmetric": True}]
     for name, given in settings.tensors.items():
         kind = "weight" if name in axes else "activation"
         bits = given.bits or (weight_bits if kind == "weight" else 8 if name in held else activations)

@@ -75,7 +75,9 @@ def test_keeping_a_node_in_float_is_seen_in_the_manifest(tmp_path, models):
     ended = qnnci("build", cwd=tmp_path)
     assert ended.code == 1
     assert "fp16-unsupported cls on QCS6490: nodes that `keep` leaves in fp16" in ended.said
-    (entry,) = manifest.load(tmp_path / "build/manifest.json").entries
+    told = manifest.load(tmp_path / "build/manifest.json")
+    assert [each.graph for each in told.stages if each.stage == "quantize"] == ["cls"]
+    (entry,) = told.entries
     assert entry.float_fallback_ops == ("Conv@0 (Conv)", "Softmax@0 (Softmax)")
     assert entry.quantization.float_nodes == 2
     assert entry.passed

@@ -211,6 +211,16 @@ def test_an_erf_becomes_the_gelu_that_it_is_part_of(tmp_path):
     assert distance(want, got).snr_db > 40
 
 
+def test_a_weight_of_one_channel_keeps_8_bits(tmp_path):
+    node = helper.make_node("Conv", ["image", "w", "b"], ["y"], name="conv", pads=[1, 1, 1, 1])
+    held_ = {"w": graphs.weight(1, 3, 3, 3), "b": graphs.weight(1)}
+    graphs.save(tmp_path / "net.onnx", [node], {"image": [1, 3, 8, 8]}, {"y": [1, 1, 8, 8]}, held_)
+    save_samples(tmp_path / "samples.npz", [(feed, {}) for feed in FEEDS])
+    model, _ = made(tmp_path, 16, 4)
+    assert held(model, "w_quantized").dtype == np.int8  # the compiler refuses 4 bits of it
+    assert snr(tmp_path) > 35
+
+
 def test_values_between_steps_are_found():
     steps = {"y": 0.5}
     assert off_grid([{"y": np.array([0.5, 1.0, 7.5])}], steps) == []
