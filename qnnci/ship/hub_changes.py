@@ -50,11 +50,16 @@ class Remote:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What one commit has to do. `left` are paths of an earlier build that somebody changed since: they stay."""
+    """What one commit has to do.
+
+    Of the files to add, `over` are paths where people put something else. `left` are paths of an earlier build that
+    somebody changed since, and that the new one has not: they stay.
+    """
 
     add: tuple[Upload, ...]
     delete: tuple[str, ...]
     left: tuple[str, ...]
+    over: tuple[str, ...]
 
     @property
     def nothing(self) -> bool:
@@ -65,9 +70,11 @@ def changes(wanted: Iterable[Upload], there: Mapping[str, Remote], earlier: Iter
     """What makes a repo have these files, and no more of an earlier build; what people put there is left alone."""
     by_path = {each.path: each for each in wanted}
     add = tuple(each for path, each in by_path.items() if path not in there or not there[path].is_same(each))
-    gone = [each for each in earlier if each.path in there and each.path not in {*by_path, CARD, MANIFEST}]
-    delete = tuple(sorted({each.path for each in gone if there[each.path].is_same(each)}))
-    return Changes(add, delete, tuple(sorted({each.path for each in gone} - {*delete})))
+    before = {each.path: each for each in earlier if each.path in there and each.path not in {CARD, MANIFEST}}
+    untouched = {path for path, each in before.items() if there[path].is_same(each)}
+    gone = before.keys() - by_path.keys()
+    over = {each.path for each in add if each.path in there} - untouched - {MANIFEST}
+    return Changes(add, tuple(sorted(gone & untouched)), tuple(sorted(gone - untouched)), tuple(sorted(over)))
 
 
 def upload(path: str, file: Path) -> Upload:

@@ -80,7 +80,7 @@ def _publish(repo: Repo, settings: Settings, files: Sequence[Upload], card: Card
             commit, request = _commit(repo, settings, seen, revision, todo, text)
         except Exception as error:
             stale = status_of(error) == STALE
-            if attempt == TRIES or not (stale or passes(error)):
+            if not stale and (attempt == TRIES or not passes(error)):
                 raise
             say("somebody else has changed the repo: looking again" if stale else "the Hub failed: looking again")
             settings.sleep(pause(error, attempt))
@@ -138,6 +138,8 @@ def _tell(todo: Changes, count: int, say: Say) -> None:
         say(f"{kept} of {count} files are there already")
     if todo.add:
         say(f"uploading {len(todo.add)} files, {sum(each.bytes for each in todo.add) / (1 << 20):.1f} MB")
+    if todo.over:
+        say(f"replaced, being there but not as an earlier build left it: {', '.join(todo.over)}")
     if todo.delete:
         say(f"of an earlier build, removed: {', '.join(todo.delete)}")
     if todo.left:

@@ -90,6 +90,7 @@ def test_only_what_changed_is_uploaded_and_only_ours_removed(hub, files):
     send(hub, files)
     hub.repo.put("by-hand.bin", b"of a person", lfs=True)
     hub.repo.put("g/model-5.json", b'{"changed": "by a person"}')
+    hub.repo.put("g/model-1.json", b"by a person")
     puts = hub.count("PUT", "/storage/")
     (files / "model-0.bin").write_bytes(b"another")
     for name in ("model-4.bin", "model-4.json", "model-5.bin", "model-5.json"):
@@ -98,6 +99,7 @@ def test_only_what_changed_is_uploaded_and_only_ours_removed(hub, files):
     assert hub.count("PUT", "/storage/") == puts + 1
     stays = {"by-hand.bin": b"of a person", "g/model-5.json": b'{"changed": "by a person"}'}
     assert hub.repo.bodies() == {**bodies(files), **stays}
+    assert "replaced, being there but not as an earlier build left it: g/model-1.json" in said
     assert "of an earlier build, but changed since, and left: g/model-5.json" in said
     assert "of an earlier build, removed: g/model-4.bin, g/model-4.json, g/model-5.bin" in said
 
@@ -114,7 +116,7 @@ def test_what_somebody_committed_meanwhile_is_kept(hub, files):
 def test_a_repo_that_never_rests_is_told_of(hub, files):
     hub.make()
     hub.before_commit = [f"{number}.txt" for number in range(99)]
-    with pytest.raises(UsageError, match="HTTP 412"):
+    with pytest.raises(MachineError, match="changed all the time"):
         send(hub, files)
     assert "g/model-0.bin" not in hub.repo.bodies()
 
@@ -300,6 +302,8 @@ def test_changes_leave_ours_as_wanted_and_others_alone(remotes, files, before):
             assert (path in after) == (before.get(path) != text)
             assert (path in todo.left) == (path in before and before[path] != text)
     assert all(remotes.get(each.path, ("", 0))[0] != files[each.path] for each in todo.add)
+    theirs = {path for path, (text, _) in remotes.items() if text not in (before.get(path), files.get(path))}
+    assert {*todo.over} == theirs & files.keys()
 
 
 @given(st.text() | st.recursive(st.none() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(
