@@ -49,14 +49,19 @@ class Figures(Record):
 
 
 class Quantization(Record):
-    """How the graph was quantized here: widths in bits, on how many samples, and how many nodes stayed float."""
+    """How the graph was quantized here: widths in bits, on how many samples, and how many nodes stayed float.
 
-    activations: int
-    weights: int
-    per_channel: bool
-    calibrate: str
-    samples: int
+    Of an encodings file: how many of its encodings are of tensors of the graph, and how many of none; it says the rest.
+    """
+
+    activations: int | None = None
+    weights: int | None = None
+    per_channel: bool | None = None
+    calibrate: str | None = None
+    samples: int = 0
     float_nodes: int
+    encodings: int = 0
+    unmatched: int = 0
 
 
 class Measured(Record):

@@ -485,7 +485,11 @@ class Project(Model):
     def convert_for(self, graph: str) -> Convert:
         """The project's settings with what the graph sets itself over them."""
         own = self.graphs[graph].convert
-        return self.convert.model_copy(update=own.model_dump(exclude_unset=True)) if own else self.convert
+        made = self.convert.model_copy(update=own.model_dump(exclude_unset=True)) if own else self.convert
+        encodings = self.quantize_for(graph).encodings
+        if encodings is None or made.quantization_overrides:
+            return made
+        return made.model_copy(update={"quantization_overrides": encodings})
 
     def quantize_for(self, graph: str) -> Quantize:
         """The project's settings with what the graph sets itself over them."""

@@ -86,8 +86,11 @@ class Keep(Model):
 
 
 class Quantize(Model):
-    """Route ort: how a float graph becomes fixed point; a graph's own over the project's."""
+    """How a float graph becomes fixed point; a graph's own over the project's. On the SDK routes only `encodings`."""
 
+    encodings: Annotated[str, Field(min_length=1)] | None = Field(
+        None, description="A file of AIMET's (0.6.1, 1.0.0 or 2.0.0): exactly these scales, instead of calibration."
+    )
     per_channel: bool = Field(
         default=True, description="One scale for each channel of the weights of Conv, Gemm and MatMul."
     )

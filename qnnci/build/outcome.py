@@ -12,7 +12,7 @@ from qnnci.build.calls import PREPARED
 from qnnci.build.provenance import entry_of, settings_of
 from qnnci.build.state import BuildState
 from qnnci.errors import ExitCode, QnnciError
-from qnnci.files import write_json
+from qnnci.files import sha256, write_json
 from qnnci.findings import Finding
 from qnnci.manifest import (
     Entry,
@@ -156,6 +156,7 @@ def _entry(build: BuildState, target: Target) -> Entry | None:
         task=state.task,
         float_ops=graph.float_ops.get(target.precision, ()),
         calibration_sha256=graph.calibrated.get(target.precision),
+        encodings_sha256=_encodings(build, target),
         quantized_as=graph.quantized_as.get(target.precision, {}).get("quantization"),
         passed=not (graph.broken or state.broken or gates.failed(found, build.project.fail_on)),
     )
@@ -166,3 +167,12 @@ def _entry(build: BuildState, target: Target) -> Entry | None:
         stale.unlink()  # of another precision, whose binary is gone too
     write_json(sidecar, entry.model_dump(mode="json"))
     return entry
+
+
+def _encodings(build: BuildState, target: Target) -> str | None:
+    """The digest of the encodings file that a fixed-point target was made with."""
+    if target.precision == "fp16":
+        return None
+    name = build.project.convert_for(target.graph).quantization_overrides
+    path = build.file.base / name if name else None
+    return sha256(path) if path and path.is_file() else None

@@ -31,6 +31,7 @@ def entry_of(
     task: Task | None,
     float_ops: tuple[str, ...],
     calibration_sha256: str | None,
+    encodings_sha256: str | None,
     quantized_as: dict[str, Any] | None,
     passed: bool,
 ) -> Entry:
@@ -49,6 +50,7 @@ def entry_of(
         route=project.route,
         float_fallback_ops=tuple(dict.fromkeys(float_ops)),
         calibration_sha256=calibration_sha256,
+        encodings_sha256=encodings_sha256,
         quantization=Quantization.model_validate(quantized_as) if quantized_as else None,
         source=project.graphs[target.graph].origin,
         source_sha256=source_sha256,

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from qnnci.build.cache import key_of
+from qnnci.build.cache import digests, key_of
 from qnnci.build.calibrate import CALIBRATION
 from qnnci.build.calls import PREPARED, QUANTIZED, Call
 from qnnci.findings import Finding, plain
 from qnnci.plan import Target
 from qnnci.project import Precision
-from qnnci.quantization import Quantize
+from qnnci.quantization import Io, Quantize
 from qnnci.rules import finding
 
 Json = dict[str, Any]
@@ -27,8 +27,14 @@ def conversions(
     folder: Path,
     prepared: dict[str, str],
     calibration: dict[str, str],
+    encodings: Path | None,
 ) -> list[Call]:
-    """Plan it: nothing for a graph that is fixed point already, or that is float and keeps its ports."""
+    """Plan it: nothing for a graph that is fixed point already, or that is float and keeps its ports.
+
+    Raises:
+        UsageError: the encodings cannot be read.
+
+    """
     arguments = {"prepared": str(folder / PREPARED), "out": str(folder / precision / QUANTIZED)}
     what, outputs = f"{graph}-{precision}", (QUANTIZED, f"{QUANTIZED}.data")
     if precision == "fp16":
@@ -36,6 +42,10 @@ def conversions(
             return []
         key = key_of(model=prepared, io=settings.io)
         return [Call(what, "ports", folder / precision, arguments, key, outputs, module="quantize")]
+    if encodings is not None:
+        arguments |= {"encodings": str(encodings), "io": settings.io}
+        key = key_of(model=prepared, encodings=digests(encodings), io=settings.io)
+        return [Call(what, "encode", folder / precision, arguments, key, outputs, module="quantize")]
     if not calibration:
         return []
     activations, weights = WIDTHS[precision]
@@ -52,6 +62,7 @@ def conversions(
 def refusals(target: Target, settings: Quantize, *, quantized: bool, calibrated: bool) -> list[Finding]:
     """What cannot be, before anything is quantized. `quantized` says that the graph holds QDQ pairs."""
     found = []
+    calibrated = calibrated or settings.encodings is not None
     fixed = target.precision != "fp16"
     if quantized and not fixed:
         message = f"the graph holds quantized ops, the precision is {target.precision}"
@@ -75,7 +86,8 @@ def refusals(target: Target, settings: Quantize, *, quantized: bool, calibrated:
 
 def computes_float(target: Target, settings: Quantize, *, quantized_here: bool) -> bool:
     """Whether the compiler is to let float ops run: all of an fp16 graph, or those that `keep` names."""
-    return target.precision == "fp16" or (quantized_here and target.soc.fp16 and bool(settings.keep.fp16))
+    left = bool(settings.keep.fp16) or settings.encodings is not None
+    return target.precision == "fp16" or (quantized_here and target.soc.fp16 and left)
 
 
 def quantize_stage(*, prepared: str, samples: str, out: str, settings: Json, activations: int, weights: int) -> Json:
@@ -99,6 +111,17 @@ def quantize_stage(*, prepared: str, samples: str, out: str, settings: Json, act
         "grids": made.grids if asked.io == "float32" else {},
         "findings": plain(made.findings),
     }
+
+
+def encode_stage(*, prepared: str, out: str, encodings: str, io: str) -> Json:
+    """In a worker: write the QDQ form that AIMET's encodings say; account for each of them."""
+    from qnnci.encodings import read
+    from qnnci.model.encoded import encode
+
+    made = encode(Path(prepared), read(Path(encodings)), Path(out), cast("Io", io))
+    facts = {"encodings": made.matched, "unmatched": len(made.unmatched), "float_nodes": len(made.float_nodes)}
+    told = {"facts": {"float_ops": made.float_nodes}, "quantization": facts, "grids": {}}
+    return {**told, "findings": plain(made.findings)}
 
 
 def ports_stage(*, prepared: str, out: str) -> Json:

@@ -64,13 +64,16 @@ class OrtRoute:
         return quantize.refusals(target, settings, quantized=quantized, calibrated=calibrated)
 
     def calibrates(self, graph: str, precision: Precision, *, quantized: bool) -> bool:
-        return precision != "fp16" and not quantized and self.file.project.graphs[graph].calibration is not None
+        project = self.file.project
+        measured = project.graphs[graph].calibration is not None and project.quantize_for(graph).encodings is None
+        return precision != "fp16" and not quantized and measured
 
     def conversions(
         self, graph: str, precision: Precision, folder: Path, prepared: dict[str, str], calibration: dict[str, str]
     ) -> list[Call]:
         settings = self.file.project.quantize_for(graph)
-        return quantize.conversions(graph, precision, settings, folder, prepared, calibration)
+        encodings = self.file.base / settings.encodings if settings.encodings else None
+        return quantize.conversions(graph, precision, settings, folder, prepared, calibration, encodings)
 
     def compile(
         self, target: Target, folder: Path, prepared: dict[str, str], converted: dict[str, str], nodes: Sequence[str]

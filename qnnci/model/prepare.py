@@ -16,6 +16,7 @@ from qnnci.model.fold import Folded, fold
 from qnnci.model.graph import broken_graphs, inlined, load, opset
 from qnnci.model.inputs import fix_inputs, int64_ports, narrow_ports
 from qnnci.model.ops import OLDEST_OPSET
+from qnnci.model.renamed import remember
 from qnnci.model.same import differences
 from qnnci.model.simplify import simplify as run_onnxsim
 from qnnci.project import Input
@@ -68,6 +69,8 @@ def _prepare(source: Path, out_dir: Path, inputs: Mapping[str, Input], *, simpli
         findings = [finding("simplify-failed", f"onnxsim's graph is left out: {problems[0].message}")]
         result, problems = model, again
     if not problems:
+        if result is not model:
+            remember(model, result)
         _save(result, source.parent, out_dir, large=large)
     return found + findings + problems
 

@@ -17,26 +17,23 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnx.version_converter
 
 from qnnci.arrays import Arrays, Feeds
 from qnnci.errors import UsageError
-from qnnci.files import SCRATCH, commit, disk_errors
+from qnnci.files import SCRATCH, disk_errors
 from qnnci.findings import Finding
-from qnnci.model import weights
-from qnnci.model.graph import load, opset
+from qnnci.model.graph import load
 from qnnci.model.kept import float_tensors, halve
 from qnnci.model.named import known, nodes_of, tensor_names
 from qnnci.model.ports import float_ports, to_fixed, to_half
+from qnnci.model.qdq import float_nodes, lifted, save
 from qnnci.model.reference import Original
 from qnnci.quantization import Override, Quantize
 from qnnci.rules import finding
 
 _FUSING = 17  # the opset that has LayerNormalization, and axes as fusing expects them
-_OPSET = 21  # the first whose own Q and DQ take 16 and 4 bits
 _CHANNELS = {"Conv": 0, "ConvTranspose": 1, "MatMul": 1}  # axis of a weight; Gemm's depends on transB
 _WHOLE = (8, 16)  # bits of weights that may have one scale
-_Q = frozenset({"QuantizeLinear", "DequantizeLinear"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +65,9 @@ def quantize(
             _quantize(base, feeds, room / "qdq.onnx", settings, keep, activations, weight_bits)
             model = onnx.load(str(room / "qdq.onnx"))
             halve(model, original, base.parent, set(keep))
-            floats, grids = tuple(_floats(original, model.graph)), _grids(model.graph)
+            made = {node.name: list(node.output) for node in original.graph.node}
+            floats = tuple(float_nodes(model.graph, made, float_tensors(original)))
+            grids = _grids(model.graph)
             unused = tuple(_unused(settings.tensors, model.graph))
             if settings.io == "ufixed16":
                 to_fixed(model, lambda: _ranges(prepared, feeds))
@@ -87,50 +86,17 @@ def halve_ports(prepared: Path, out: Path) -> None:
         save(model, out)
 
 
-def save(model: Any, out: Path) -> None:
-    """Write a model, over 2 GiB with its weights in `<name>.data` beside it."""
-    data = f"{out.name}.data"
-    with tempfile.TemporaryDirectory(prefix=SCRATCH, dir=out.parent) as name:
-        part = Path(name) / out.name
-        if model.ByteSize() < weights.INLINE_LIMIT:
-            part.write_bytes(model.SerializeToString(deterministic=True))
-            (out.parent / data).unlink(missing_ok=True)
-        else:
-            onnx.save(model, str(part), save_as_external_data=True, location=data)
-            commit(part.with_name(data), out.parent / data)
-        commit(part, out)
-
-
 def _base(prepared: Path, room: Path) -> Path:
     """The graph as the quantizer takes it best: Gelu and LayerNorm as one op, then a new opset."""
     from onnxruntime.quantization.execution_providers.qnn import qnn_preprocess_model
 
     model = onnx.load(str(prepared))
     del model.metadata_props[:]  # with any, the step below fails in onnxruntime 1.32.0
-    plain, fused, lifted = (room / f"{name}.onnx" for name in ("plain", "fused", "lifted"))
-    save(_lifted(model, _FUSING), plain)
+    plain, fused, base = (room / f"{name}.onnx" for name in ("plain", "fused", "base"))
+    save(lifted(model, _FUSING), plain)
     changed = qnn_preprocess_model(plain, fused, fuse_layernorm=True, save_as_external_data=False)
-    save(_lifted(onnx.load(str(fused if changed else plain)), _OPSET), lifted)
-    return lifted
-
-
-def _lifted(model: Any, version: int) -> Any:
-    """The model in this opset, or as it is where it is too large for that or has a newer one."""
-    if opset(model) >= version or model.ByteSize() >= weights.INLINE_LIMIT:
-        return model
-    others = {node.name: (node.op_type, node.domain) for node in model.graph.node if node.domain}
-    for node in model.graph.node:
-        if node.name in others:  # the converter knows no other domains; a fused Gelu has the type of its input
-            node.op_type, node.domain = "Identity", ""
-    model = onnx.version_converter.convert_version(model, version)
-    for node in model.graph.node:
-        if node.name in others:
-            node.op_type, node.domain = others[node.name]
-    known = {each.domain for each in model.opset_import}
-    model.opset_import.extend(
-        onnx.helper.make_opsetid(domain, 1) for domain in {domain for _, domain in others.values()} - known
-    )
-    return model
+    save(lifted(onnx.load(str(fused if changed else plain))), base)
+    return base
 
 
 class _Reader:
@@ -238,20 +204,6 @@ def _axes(graph: Any) -> dict[str, tuple[str, int]]:
         elif node.op_type in _CHANNELS and (node.op_type != "MatMul" or len(held[name].dims) == 2):  # noqa: PLR2004
             found[name] = (node.op_type, _CHANNELS[node.op_type])
     return found
-
-
-def _floats(before: Any, after: Any) -> list[str]:
-    """Names of nodes whose float results are not quantized, in the graph's order."""
-    read = {name for node in after.node if node.op_type == "QuantizeLinear" for name in node.input[:1]}
-    floats = float_tensors(before)
-    outputs = {node.name: [name for name in node.output if name] for node in before.graph.node}
-    return [
-        f"{node.name} ({node.op_type})"
-        for node in after.node
-        if node.op_type not in _Q
-        and floats.intersection(outputs.get(node.name, ()))
-        and not read.intersection(node.output)
-    ]
 
 
 def _grids(graph: Any) -> dict[str, float]:
