@@ -78,3 +78,12 @@ def test_a_file_that_is_none(tmp_path, content):
     assert (ended.code, entries) == (2, ()), ended.said
     assert "bad.encodings" in ended.said
     assert "Traceback" not in ended.said
+
+
+def test_on_the_sdks_routes_the_file_goes_to_its_tools():
+    from qnnci.project_file import validate
+
+    graphs = {"a": {"source": "a.onnx", "quantize": {"encodings": "a.encodings"}}, "b": {"source": "b.onnx"}}
+    made = validate({"name": "x", "socs": ["SM8750"], "route": "dlc", "graphs": graphs}, "qnn.yaml")
+    assert made.convert_for("a").quantization_overrides == "a.encodings"
+    assert made.convert_for("b").quantization_overrides is None
