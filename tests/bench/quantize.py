@@ -29,17 +29,18 @@ def measure(folder: Path) -> list[Figure]:
     figures = [Figure(f"graph, precision on {SOC}", "cosine    SNR    size  quantize compile verify")]
     ratios = []
     for precision in PRECISIONS:
-        timed(qnnci("build", "--precision", precision, "--output", precision), folder, ends=(0, 1))
+        # One after the other: side by side, verifications would slow each other, and not the emulator that runs alone.
+        timed(qnnci("build", "--precision", precision, "--output", precision, "--jobs", "1"), folder, ends=(0, 1))
         made = manifest.load(folder / precision / "manifest.json")
         seconds = {(each.graph, each.stage): each.seconds for each in made.stages}
-        quantizing = {each.graph: each.seconds for each in made.stages if each.stage == "quantize"}
         for entry in made.entries:
             verify = seconds[entry.graph, "verify"]
             alone = emulator_alone(folder / precision, entry)
             ratios.append((verify, alone))
             worst = min(entry.parity.outputs.values(), key=lambda each: each.snr_db or -999) if entry.parity else None
             told = f"{worst.cosine:.5f} {worst.snr_db:5.1f} dB" if worst and worst.cosine is not None else "–"
-            quantized = f"{quantizing[entry.graph]:5.1f} s" if entry.graph in quantizing else "      –"
+            quantizing = seconds.get((entry.graph, "quantize"))
+            quantized = f"{quantizing:5.1f} s" if quantizing else "      –"
             got = f"{told} {entry.bytes / 1e6:5.1f} MB {quantized} {entry.compile_seconds:5.1f} s {verify:5.1f} s"
             figures.append(Figure(f"{entry.graph}, {precision}", got))
     verifying, running = (sum(side) for side in zip(*ratios, strict=True))
