@@ -202,6 +202,7 @@ class Entry(Record):
     export_parity: dict[str, Figures] | None = None
     export_metrics: dict[str, Measured] | None = None
     task: Task | None = None
+    layout: dict[str, tuple[int, ...]] = {}
     measurements: tuple[DeviceMeasurement, ...] = ()
     compile_seconds: float
     compile_peak_mb: int | None

@@ -414,6 +414,31 @@ class Publish(Model):
     huggingface: HuggingFace = HuggingFace()
 
 
+_LAST = {"NTF": (0, 2, 1), "NFC": (0, 2, 1), "NHWC": (0, 2, 3, 1), "NDHWC": (0, 2, 3, 4, 1)}
+
+
+def _axes(value: object) -> object:
+    if isinstance(value, str):
+        if value not in _LAST:
+            raise ValueError(f"{value[:20]!r} is no layout: {', '.join(_LAST)}, or the axes, such as [0, 2, 1]")
+        return _LAST[value]
+    return value
+
+
+def _permutation(axes: tuple[int, ...]) -> tuple[int, ...]:
+    if sorted(axes) != list(range(len(axes))):
+        raise ValueError(f"{list(axes)} does not name each axis once, from 0 on")
+    return axes
+
+
+# What a person writes in a word is what the SDK's converter makes of a graph with channels before the rest.
+PortAxes = Annotated[
+    tuple[int, ...],
+    BeforeValidator(_axes, json_schema_input_type=Literal["NTF", "NFC", "NHWC", "NDHWC"] | tuple[int, ...]),
+    AfterValidator(_permutation),
+]
+
+
 class Graph(Model):
     """One ONNX file to compile: `source` says where it is, or `export` how it is made."""
 
@@ -429,6 +454,11 @@ class Graph(Model):
     precision: Precisions | None = Field(None, description="Default: the project's.")
     socs: SocNames | None = Field(None, description="Default: the project's.")
     simplify: bool = Field(default=True, description="Run onnxsim.")
+    layout: dict[str, PortAxes] = Field(
+        {},
+        description="Route ort: axes of inputs and outputs in the binary, by name: NTF, NFC, NHWC or NDHWC for "
+        "channels last, as the SDK's converter makes them, or the graph's axes in their new order, such as [0, 2, 1].",
+    )
     calibration: Calibrating | None = Field(
         None, description="Inputs on which ranges are measured, for fixed-point precisions: where they are, or more."
     )
@@ -499,6 +529,15 @@ class Project(Model):
             if own
             else self.quantize
         )
+
+    @model_validator(mode="after")
+    def _one_layout(self) -> Project:
+        for name, graph in self.graphs.items():
+            if graph.layout and self.route != "ort":
+                raise ValueError(
+                    f"graphs.{name}.layout is of route ort: say `convert: {{input_layouts: …}}` on {self.route}"
+                )
+        return self
 
     @model_validator(mode="after")
     def _one_calibration(self) -> Project:

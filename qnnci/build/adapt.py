@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
@@ -17,20 +18,33 @@ from qnnci.errors import UsageError
 Order = Literal["same", "channel-last"]
 
 CHANNEL_LAST = {3: (0, 2, 1), 4: (0, 2, 3, 1), 5: (0, 2, 3, 4, 1)}
+Axes = Mapping[str, Sequence[int]]
+_AS_THEY_ARE: Axes = MappingProxyType({})
 _BITS = re.compile(r"(?P<sign>[SU])FIXED_POINT_(?P<bits>\d+)")
 
 
-def to_binary(feed: Arrays, tensors: Sequence[TensorInfo], order: Order) -> Arrays:
+def to_binary(feed: Arrays, tensors: Sequence[TensorInfo], order: Order, axes: Axes = _AS_THEY_ARE) -> Arrays:
     """Return a feed of the graph as the binary takes it. `order` is what the converter does to axes when both fit.
+
+    `axes` has those ports, by the graph's names, whose axes are known to be in another order.
 
     Raises:
         UsageError: an input of the binary that the graph does not have, or no order of axes that fits.
 
     """
-    return {tensor.name: _quantized(_reordered(_find(feed, tensor), tensor, order), tensor) for tensor in tensors}
+    turned = {name: feed[name].transpose(axes[name]) if name in axes else feed[name] for name in feed}
+    fixed = {_plain(name) for name in axes}
+    return {
+        tensor.name: _quantized(
+            _reordered(_find(turned, tensor), tensor, "same" if _plain(tensor.name) in fixed else order), tensor
+        )
+        for tensor in tensors
+    }
 
 
-def from_binary(got: Arrays, want: Arrays, tensors: Sequence[TensorInfo], order: Order) -> Arrays:
+def from_binary(
+    got: Arrays, want: Arrays, tensors: Sequence[TensorInfo], order: Order, axes: Axes = _AS_THEY_ARE
+) -> Arrays:
     """Return the binary's outputs under the graph's names, axes and as real numbers, for each of `want`.
 
     Raises:
@@ -45,8 +59,8 @@ def from_binary(got: Arrays, want: Arrays, tensors: Sequence[TensorInfo], order:
             known = ", ".join(tensor.name for tensor in tensors)
             raise UsageError(f"the binary has no output {name!r}; it has {known}")
         real = _dequantized(got[tensor.name], tensor)
-        axes = permutation(array.shape, tensor.shape, order)
-        outputs[name] = real if axes is None else real.reshape(tensor.shape).transpose(np.argsort(axes))
+        turned = axes.get(name) or permutation(array.shape, tensor.shape, order)
+        outputs[name] = real if turned is None else real.reshape(tensor.shape).transpose(np.argsort(turned))
     return outputs
 
 

@@ -153,11 +153,13 @@ def verify(
     order: Order,
     keys: dict[str, Any],
     grids: dict[str, Any] | None = None,
+    axes: dict[str, Any] | None = None,
 ) -> Call:
     """Run a binary. `order` is what its route does to axes; names, axes and fixed point are led back by `info`.
 
-    `grids` are the steps of outputs that an 8-bit op is to make, by name.
+    `grids` are the steps of outputs that an 8-bit op is to make, `axes` the order of those that are turned, by name.
     """
-    arguments = {"info": info.to_json(), "soc_id": soc_id, "seconds": seconds, "order": order, "grids": grids or {}}
+    arguments = {"info": info.to_json(), "soc_id": soc_id, "seconds": seconds, "order": order}
+    arguments |= {"grids": grids or {}, "axes": axes or {}}
     paths = {"context_model": str(context_model), "reference": str(reference)}
     return Call(what, "verify", folder, {**paths, **arguments}, key_of(**keys, **arguments))

@@ -55,6 +55,7 @@ def entry_of(
         source=project.graphs[target.graph].origin,
         source_sha256=source_sha256,
         license=project.license,
+        layout=project.graphs[target.graph].layout,
         parity=parity,
         export_parity=export_parity,
         export_metrics=export_metrics,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -28,35 +29,31 @@ def conversions(
     prepared: dict[str, str],
     calibration: dict[str, str],
     encodings: Path | None,
+    layout: Mapping[str, Sequence[int]],
 ) -> list[Call]:
-    """Plan it: nothing for a graph that is fixed point already, or that is float and keeps its ports.
+    """Plan it: nothing for a graph that is float or fixed point already, and keeps its ports.
 
     Raises:
         UsageError: the encodings cannot be read.
 
     """
-    arguments = {"prepared": str(folder / PREPARED), "out": str(folder / precision / QUANTIZED)}
-    what, outputs = f"{graph}-{precision}", (QUANTIZED, f"{QUANTIZED}.data")
-    if precision == "fp16":
-        if settings.io != "float16":
-            return []
-        key = key_of(model=prepared, io=settings.io)
-        return [Call(what, "ports", folder / precision, arguments, key, outputs, module="quantize")]
-    if encodings is not None:
-        arguments |= {"encodings": str(encodings), "io": settings.io}
-        key = key_of(model=prepared, encodings=digests(encodings), io=settings.io)
-        return [Call(what, "encode", folder / precision, arguments, key, outputs, module="quantize")]
-    if not calibration:
+    room, what = folder / precision, f"{graph}-{precision}"
+    paths = {"prepared": str(folder / PREPARED), "out": str(room / QUANTIZED)}
+    said: Json = {"layout": {name: list(axes) for name, axes in layout.items()}}
+    keys: Json = {"model": prepared}
+    if precision != "fp16" and encodings is not None:
+        stage, said["io"], paths["encodings"] = "encode", settings.io, str(encodings)
+        keys["encodings"] = digests(encodings)
+    elif precision != "fp16" and calibration:
+        activations, weights = WIDTHS[precision]
+        said |= {"settings": settings.model_dump(mode="json"), "activations": activations, "weights": weights}
+        stage, paths["samples"], keys["calibration"] = "quantize", str(folder / CALIBRATION), calibration
+    elif layout or (precision == "fp16" and settings.io == "float16"):
+        stage, said["io"] = "ports", settings.io if precision == "fp16" else "float32"
+    else:
         return []
-    activations, weights = WIDTHS[precision]
-    said: Json = {
-        "settings": settings.model_dump(mode="json"),
-        "activations": activations,
-        "weights": weights,
-    }
-    arguments |= {"samples": str(folder / CALIBRATION), **said}
-    key = key_of(model=prepared, calibration=calibration, **said)
-    return [Call(what, "quantize", folder / precision, arguments, key, outputs, module="quantize")]
+    outputs = (QUANTIZED, f"{QUANTIZED}.data")
+    return [Call(what, stage, room, {**paths, **said}, key_of(**keys, **said), outputs, module="quantize")]
 
 
 def refusals(target: Target, settings: Quantize, *, quantized: bool, calibrated: bool) -> list[Finding]:
@@ -90,13 +87,17 @@ def computes_float(target: Target, settings: Quantize, *, quantized_here: bool) 
     return target.precision == "fp16" or (quantized_here and target.soc.fp16 and left)
 
 
-def quantize_stage(*, prepared: str, samples: str, out: str, settings: Json, activations: int, weights: int) -> Json:
+def quantize_stage(
+    *, prepared: str, samples: str, out: str, settings: Json, activations: int, weights: int, layout: Json
+) -> Json:
     """In a worker: write the QDQ form, and say what of it stayed float."""
     from qnnci.arrays import Feeds
     from qnnci.model.quantize import quantize
 
     asked = Quantize.model_validate(settings)
-    made = quantize(Path(prepared), Path(samples), Path(out), asked, activations=activations, weight_bits=weights)
+    made = quantize(
+        Path(prepared), Path(samples), Path(out), asked, activations=activations, weight_bits=weights, layout=layout
+    )
     facts = {
         "activations": activations,
         "weights": weights,
@@ -113,20 +114,20 @@ def quantize_stage(*, prepared: str, samples: str, out: str, settings: Json, act
     }
 
 
-def encode_stage(*, prepared: str, out: str, encodings: str, io: str) -> Json:
+def encode_stage(*, prepared: str, out: str, encodings: str, io: str, layout: Json) -> Json:
     """In a worker: write the QDQ form that AIMET's encodings say; account for each of them."""
     from qnnci.encodings import read
     from qnnci.model.encoded import encode
 
-    made = encode(Path(prepared), read(Path(encodings)), Path(out), cast("Io", io))
+    made = encode(Path(prepared), read(Path(encodings)), Path(out), cast("Io", io), layout)
     facts = {"encodings": made.matched, "unmatched": len(made.unmatched), "float_nodes": len(made.float_nodes)}
     told = {"facts": {"float_ops": made.float_nodes}, "quantization": facts, "grids": {}}
     return {**told, "findings": plain(made.findings)}
 
 
-def ports_stage(*, prepared: str, out: str) -> Json:
-    """In a worker: write a float graph with float16 inputs and outputs."""
-    from qnnci.model.quantize import halve_ports
+def ports_stage(*, prepared: str, out: str, io: str, layout: Json) -> Json:
+    """In a worker: write the graph with other types or axes of its inputs and outputs."""
+    from qnnci.model.quantize import change_ports
 
-    halve_ports(Path(prepared), Path(out))
+    change_ports(Path(prepared), Path(out), cast("Io", io), layout)
     return {"facts": {}, "findings": []}

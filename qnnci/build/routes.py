@@ -73,7 +73,8 @@ class OrtRoute:
     ) -> list[Call]:
         settings = self.file.project.quantize_for(graph)
         encodings = self.file.base / settings.encodings if settings.encodings else None
-        return quantize.conversions(graph, precision, settings, folder, prepared, calibration, encodings)
+        layout = self.file.project.graphs[graph].layout
+        return quantize.conversions(graph, precision, settings, folder, prepared, calibration, encodings, layout)
 
     def compile(
         self, target: Target, folder: Path, prepared: dict[str, str], converted: dict[str, str], nodes: Sequence[str]

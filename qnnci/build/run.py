@@ -364,10 +364,13 @@ class _Run:
     ) -> Record | None:
         """Run the project's own command with a graph or a binary; None where it has none, or that failed."""
         graph, name = (what.graph, what.id) if isinstance(what, Target) else (what, what)
-        verify, route = self.project.verify_for(graph), self.project.route
+        verify, layout = self.project.verify_for(graph), self.project.graphs[graph].layout
         base, prepared = self.file.base, self.output / graph / calls.PREPARED
-        keys = {"model": files, "graph": self.state.graphs[graph].prepared, "route": route}
-        call = task.task(name, verify, model, folder, base, self.options.cache, graph=prepared, route=route, keys=keys)
+        turned = {"route": self.project.route, "layout": {name: list(axes) for name, axes in layout.items()}}
+        keys = {"model": files, "graph": self.state.graphs[graph].prepared, **turned}
+        call = task.task(
+            name, verify, model, folder, base, self.options.cache, graph=prepared, turned=turned, keys=keys
+        )
         if call is None:
             return None
         record = self.stages.run(call, worker)
@@ -420,6 +423,7 @@ class _Run:
             seconds=verify.seconds,
             order=self.route.order,
             grids=graph.quantized_as.get(target.precision, {}).get("grids", {}),
+            axes={name: list(axes) for name, axes in self.project.graphs[target.graph].layout.items()},
             keys={"binary": state.compiled.files, "reference": graph.reference.files},
         )
         verified = self.stages.run(call, worker)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import sys
@@ -20,7 +21,7 @@ from qnnci.rules import finding
 from qnnci.toolchain import export_venv
 
 _TINY = 1e-9  # 0.55 - 0.5 is more than 0.05 by the last bit
-ROUTE = "QNNCI_ROUTE"  # tells the runner what a binary's route did to axes
+TURNED = "QNNCI_TURNED"  # tells the runner what was done to a binary's axes: JSON with `route` and `layout`
 
 
 def task(
@@ -32,7 +33,7 @@ def task(
     cache: Path,
     *,
     graph: Path,
-    route: str,
+    turned: dict[str, Any],
     keys: dict[str, Any],
 ) -> Call | None:
     """Run the project's command with a model; None where it has none.
@@ -50,19 +51,19 @@ def task(
         "base": str(base),
         "report": str(report),
         "metric": verify.metric,
-        "route": route,
+        "turned": turned,
     }
     files = files_read(verify.command, verify.reads, base, "metric")
     read = {os.path.relpath(path, base): digest(path, cache) for path in files}
     return Call(what, "metric", folder, arguments, key_of(**keys, run=verify.command, metric=verify.metric, read=read))
 
 
-def measure(argv: list[str], base: Path, report: Path, metric: str, route: str) -> dict[str, Any]:
+def measure(argv: list[str], base: Path, report: Path, metric: str, turned: dict[str, Any]) -> dict[str, Any]:
     """Run the command, in workers only; what it measured, or why it did not."""
     report.unlink(missing_ok=True)
     own = str(Path(sys.executable).parent)
     kept = export_venv.environment()
-    environment = {**kept, "PATH": f"{own}{os.pathsep}{kept.get('PATH', os.defpath)}", ROUTE: route}
+    environment = {**kept, "PATH": f"{own}{os.pathsep}{kept.get('PATH', os.defpath)}", TURNED: json.dumps(turned)}
     if "PYTHONPATH" in os.environ:  # the command runs in our own Python, so what we import it may
         environment["PYTHONPATH"] = os.environ["PYTHONPATH"]
     try:

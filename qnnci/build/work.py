@@ -223,7 +223,15 @@ def inspect_stage(*, binary: str, context_model: str) -> Json:
 
 
 def verify_stage(
-    *, context_model: str, reference: str, info: Json, soc_id: int, seconds: float, order: Order, grids: Json
+    *,
+    context_model: str,
+    reference: str,
+    info: Json,
+    soc_id: int,
+    seconds: float,
+    order: Order,
+    grids: Json,
+    axes: Json,
 ) -> Json:
     """The written binary in the emulator against the original's outputs; no feed is begun after `seconds`."""
     from qnnci.context.ep_context import refuse_other_binary
@@ -238,19 +246,19 @@ def verify_stage(
         if gots and time.monotonic() - started > seconds:
             break
         # An input that nothing reads is in the EPContext model, but not in the binary.
-        got = runner.run({**feed, **to_binary(feed, graph.inputs, order)})
-        gots.append(from_binary(got, want, graph.outputs, order))
+        got = runner.run({**feed, **to_binary(feed, graph.inputs, order, axes)})
+        gots.append(from_binary(got, want, graph.outputs, order, axes))
         wants.append(want)
     outputs, found = compare(wants, gots)
     found += off_grid(gots, grids)
     return {"samples": len(gots), "outputs": outputs, "findings": plain(found)}
 
 
-def metric_stage(*, argv: list[str], base: str, report: str, metric: str, route: str) -> Json:
+def metric_stage(*, argv: list[str], base: str, report: str, metric: str, turned: Json) -> Json:
     """The user's own command with a graph or a binary, and the figure that it reports."""
     from qnnci.build.task import measure
 
-    return measure(argv, Path(base), Path(report), metric, route)
+    return measure(argv, Path(base), Path(report), metric, turned)
 
 
 def layers_stage(*, prepared: str, compiled: str, reference: str, samples: int, chip: Json | None, fine: float) -> Json:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -21,11 +22,13 @@ from qnnci.encodings import Encoding
 from qnnci.errors import UsageError
 from qnnci.files import disk_errors
 from qnnci.findings import Finding
+from qnnci.model.axes import Axes, permute
 from qnnci.model.kept import float_tensors
 from qnnci.model.named import tensor_names
 from qnnci.model.ports import to_fixed, to_half
 from qnnci.model.qdq import float_nodes, lifted, save
 from qnnci.model.renamed import recall
+from qnnci.model.rewire import in_order, reread
 from qnnci.quantization import Io
 from qnnci.rules import finding
 
@@ -39,6 +42,7 @@ _MOVES = frozenset(
 _BIASED = frozenset({"Conv", "ConvTranspose", "Gemm"})
 _CHANNELS = {"Conv": 0, "ConvTranspose": 1, "MatMul": -1}
 _SHOWN = 10  # names in a message
+_AS_THEY_ARE: Axes = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +55,13 @@ class Encoded:
     findings: tuple[Finding, ...]
 
 
-def encode(prepared: Path, encodings: Mapping[str, Encoding], out: Path, io: Io = "float32") -> Encoded:
+def encode(
+    prepared: Path,
+    encodings: Mapping[str, Encoding],
+    out: Path,
+    io: Io = "float32",
+    layout: Axes = _AS_THEY_ARE,
+) -> Encoded:
     """Write the QDQ form of `prepared` to `out`; nothing where no encoding is of a tensor of it.
 
     Raises:
@@ -69,6 +79,7 @@ def encode(prepared: Path, encodings: Mapping[str, Encoding], out: Path, io: Io 
         known = {name: each for name, each in given.items() if each.bits and name in floats}
         _spread(model.graph, known, floats)
         _insert(model.graph, known)
+        permute(model, layout)
         if io == "ufixed16":
             to_fixed(model, _no_ranges)
         elif io == "float16":
@@ -166,7 +177,7 @@ def _insert(graph: Any, known: Mapping[str, Encoding]) -> None:
     nodes: list[Any] = []
     for name in inputs:
         if name in known:
-            _replace(graph, name, f"{name}_dequantized")
+            reread(graph, name, f"{name}_dequantized")
             nodes += _pair(graph, known[name], name, f"{name}_dequantized")
     for name, each in held.items():
         if name in known and any(name in node.input for node in graph.node):
@@ -180,13 +191,11 @@ def _insert(graph: Any, known: Mapping[str, Encoding]) -> None:
                 node.output[index] = f"{name}_raw"
                 nodes += _pair(graph, known[name], f"{name}_raw", name)
             else:
-                _replace(graph, name, f"{name}_dequantized")
+                reread(graph, name, f"{name}_dequantized")
                 nodes += _pair(graph, known[name], name, f"{name}_dequantized")
-    ordered = onnx.GraphProto()
-    ordered.node.extend(nodes)  # a copy: what is deleted below would go with its graph
-    del graph.node[:]
-    graph.node.extend(ordered.node)
+    in_order(graph, nodes)
     read = {name for node in graph.node for name in node.input}
+    ordered = onnx.GraphProto()
     ordered.initializer.extend(each for each in graph.initializer if each.name in read)
     del graph.initializer[:]
     graph.initializer.extend(ordered.initializer)
@@ -216,7 +225,7 @@ def _constant(graph: Any, encoding: Encoding, weight: Any) -> Any:
     )
     if encoding.per_channel:
         node.attribute.append(onnx.helper.make_attribute("axis", axis))
-    _replace(graph, encoding.name, f"{encoding.name}_dequantized")
+    reread(graph, encoding.name, f"{encoding.name}_dequantized")
     return node
 
 
@@ -280,8 +289,3 @@ def _hold(graph: Any, name: str, values: Any, encoding: Encoding) -> None:
     kind = getattr(onnx.TensorProto, f"{'' if encoding.signed else 'U'}INT{encoding.bits}")
     array = np.asarray(values).astype(onnx.helper.tensor_dtype_to_np_dtype(kind))
     graph.initializer.append(onnx.numpy_helper.from_array(array, name))
-
-
-def _replace(graph: Any, old: str, new: str) -> None:
-    for node in graph.node:
-        node.input[:] = [new if each == old else each for each in node.input]

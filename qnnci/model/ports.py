@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import onnx
 
+from qnnci.model.rewire import before, behind, rename, reread
+
 _FLOAT, _HALF, _UINT16 = onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.UINT16
 _MOST = (1 << 16) - 1
 _DOMAIN = "com.microsoft"  # whose Q and DQ take 16 bits in every opset
@@ -25,11 +27,11 @@ def to_half(model: Any) -> None:
     """Make float inputs and outputs float16, with the casts inside."""
     inputs, outputs = float_ports(model.graph)
     for port in inputs:
-        inside = _behind(model.graph, port.name)
+        inside = behind(model.graph, port.name)
         model.graph.node.insert(0, onnx.helper.make_node("Cast", [port.name], [inside], name=inside, to=_FLOAT))
         port.type.tensor_type.elem_type = _HALF
     for port in outputs:
-        inside = _before(model.graph, port.name)
+        inside = before(model.graph, port.name)
         model.graph.node.append(onnx.helper.make_node("Cast", [inside], [port.name], name=inside, to=_HALF))
         port.type.tensor_type.elem_type = _HALF
 
@@ -47,9 +49,9 @@ def to_fixed(model: Any, ranges: Callable[[], Mapping[str, tuple[float, float]]]
         readers = [node for node in graph.node if port.name in node.input]
         quantizer = next((node for node in readers if node.op_type == "QuantizeLinear"), None)
         words = _words(graph, port.name, _grid(quantizer, held, ranges, port.name), quantizer, held)
-        inside = _behind(graph, port.name)
+        inside = behind(graph, port.name)
         for node in [node for node in readers if node.op_type == "QuantizeLinear" and list(node.input[1:]) == words]:
-            _replace(graph, node.output[0], port.name)
+            reread(graph, node.output[0], port.name)
             graph.node.remove(node)
         if any(inside in node.input for node in graph.node):
             graph.node.insert(0, _node("DequantizeLinear", [port.name, *words], inside))
@@ -58,13 +60,13 @@ def to_fixed(model: Any, ranges: Callable[[], Mapping[str, tuple[float, float]]]
         maker = next(node for node in graph.node if port.name in node.output)
         dequantizer = maker if maker.op_type == "DequantizeLinear" else None
         words = _words(graph, port.name, _grid(dequantizer, held, ranges, port.name), dequantizer, held)
-        inside = _before(graph, port.name)
+        inside = before(graph, port.name)
         if dequantizer is not None and list(dequantizer.input[1:]) == words:
             fixed = dequantizer.input[0]
             if not any(inside in node.input for node in graph.node):
                 graph.node.remove(dequantizer)
-            _replace(graph, fixed, port.name)
-            _rename(graph, fixed, port.name)
+            reread(graph, fixed, port.name)
+            rename(graph, fixed, port.name)
         else:
             graph.node.append(_node("QuantizeLinear", [inside, *words], port.name))
         port.type.tensor_type.elem_type = _UINT16
@@ -103,27 +105,3 @@ def _words(graph: Any, name: str, grid: tuple[float, int], node: Any, held: Mapp
 
 def _node(op: str, inputs: list[str], output: str) -> Any:
     return onnx.helper.make_node(op, inputs, [output], name=f"{output}/{op}", domain=_DOMAIN)
-
-
-def _behind(graph: Any, name: str) -> str:
-    """Let all that read an input read a new tensor."""
-    _replace(graph, name, f"{name}/inside")
-    return f"{name}/inside"
-
-
-def _before(graph: Any, name: str) -> str:
-    """Let what makes an output, and all that read it, make and read a new tensor."""
-    inside = f"{name}/inside"
-    _replace(graph, name, inside)
-    _rename(graph, name, inside)
-    return inside
-
-
-def _replace(graph: Any, old: str, new: str) -> None:
-    for node in graph.node:
-        node.input[:] = [new if each == old else each for each in node.input]
-
-
-def _rename(graph: Any, old: str, new: str) -> None:
-    for node in graph.node:
-        node.output[:] = [new if each == old else each for each in node.output]

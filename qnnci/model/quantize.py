@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -22,17 +23,19 @@ from qnnci.arrays import Arrays, Feeds
 from qnnci.errors import UsageError
 from qnnci.files import SCRATCH, disk_errors
 from qnnci.findings import Finding
+from qnnci.model.axes import Axes, permute
 from qnnci.model.graph import load
 from qnnci.model.kept import float_tensors, halve
 from qnnci.model.named import known, nodes_of, tensor_names
 from qnnci.model.ports import float_ports, to_fixed, to_half
 from qnnci.model.qdq import float_nodes, lifted, save
 from qnnci.model.reference import Original
-from qnnci.quantization import Override, Quantize
+from qnnci.quantization import Io, Override, Quantize
 from qnnci.rules import finding
 
 _FUSING = 17  # the opset that has LayerNormalization, and axes as fusing expects them
 _CHANNELS = {"Conv": 0, "ConvTranspose": 1, "MatMul": 1}  # axis of a weight; Gemm's depends on transB
+_AS_THEY_ARE: Axes = MappingProxyType({})
 _WHOLE = (8, 16)  # bits of weights that may have one scale
 
 
@@ -46,7 +49,14 @@ class Quantized:
 
 
 def quantize(
-    prepared: Path, samples: Path, out: Path, settings: Quantize, *, activations: int, weight_bits: int
+    prepared: Path,
+    samples: Path,
+    out: Path,
+    settings: Quantize,
+    *,
+    activations: int,
+    weight_bits: int,
+    layout: Axes = _AS_THEY_ARE,
 ) -> Quantized:
     """Write the QDQ form of `prepared` to `out`; widths in bits.
 
@@ -69,6 +79,7 @@ def quantize(
             floats = tuple(float_nodes(model.graph, made, float_tensors(original)))
             grids = _grids(model.graph)
             unused = tuple(_unused(settings.tensors, model.graph))
+            permute(model, layout)
             if settings.io == "ufixed16":
                 to_fixed(model, lambda: _ranges(prepared, feeds))
             elif settings.io == "float16":
@@ -77,10 +88,12 @@ def quantize(
     return Quantized(floats, grids, unused)
 
 
-def halve_ports(prepared: Path, out: Path) -> None:
-    """Write a float graph with float16 inputs and outputs."""
+def change_ports(prepared: Path, out: Path, io: Io, layout: Axes) -> None:
+    """Write a graph, float or in QDQ form, with its axes in another order, and with float16 inputs and outputs."""
     model = onnx.load(str(prepared))
-    to_half(model)
+    permute(model, layout)
+    if io == "float16":
+        to_half(model)
     with disk_errors(out.parent):
         out.parent.mkdir(parents=True, exist_ok=True)
         save(model, out)

@@ -14,7 +14,7 @@ from qnnci.context.info import ContextInfo
 from qnnci.device import about, room, run
 from qnnci.device.link import connect
 from qnnci.errors import UsageError
-from qnnci.runtime.runner import Port, Runner, order_of
+from qnnci.runtime.runner import Port, Runner, turned
 
 
 class OnDevice(Runner):
@@ -40,19 +40,19 @@ class OnDevice(Runner):
                 f"the binary is for SoC id {info.soc_id}, {on} is {chip.name} ({chip.id})", where=str(binary)
             )
         self._kit, self._seconds = run.kit(libs, arch=chip.arch), seconds
-        self._graph, self._order = info.graphs[0], order_of(binary)
+        self._graph, (self._order, self._axes) = info.graphs[0], turned(binary)
         folder = about.folder_for(said, room.space({**self._kit, "binary": binary}))
         self._stack = ExitStack()
         self._room = self._stack.enter_context(room.opened(link, folder, (sorted(self._kit), str(binary))))
 
     def _run(self, feed: Arrays) -> Arrays:
-        given = to_binary(feed, self._graph.inputs, self._order)
+        given = to_binary(feed, self._graph.inputs, self._order, self._axes)
         ran = run.once(
             self._room, self.path, self._graph, [given], self._kit, timeout=self._seconds, say=lambda _: None
         )
         (got,) = run.outputs(ran, self._room.link)
         shapes = {port.name: np.broadcast_to(np.zeros((), port.dtype), port.sizes) for port in self.outputs}
-        outputs = from_binary(got, shapes, self._graph.outputs, self._order)
+        outputs = from_binary(got, shapes, self._graph.outputs, self._order, self._axes)
         return {name: array.astype(shapes[name].dtype) for name, array in outputs.items()}
 
     def close(self) -> None:

@@ -13,7 +13,7 @@ from qnnci.build.adapt import from_binary, to_binary
 from qnnci.context.ep_context import refuse_other_binary, write_ep_context
 from qnnci.context.info import ContextInfo
 from qnnci.errors import ToolCrashed, UsageError
-from qnnci.runtime.runner import Port, Runner, order_of
+from qnnci.runtime.runner import Port, Runner, turned
 from qnnci.toolchain.pool import Limit, Worker, machine_mb
 
 
@@ -24,7 +24,7 @@ class Emulated(Runner):
         self, binary: Path, info: ContextInfo, inputs: Sequence[Port], outputs: Sequence[Port], *, seconds: float
     ) -> None:
         super().__init__(binary, "emulator", inputs, outputs)
-        self._graph, self._order = info.graphs[0], order_of(binary)
+        self._graph, (self._order, self._axes) = info.graphs[0], turned(binary)
         self._limit = Limit(seconds, machine_mb() * 9 // 10)
         self._folder = tempfile.TemporaryDirectory(prefix="qnnci-run-")
         self._session = {
@@ -37,7 +37,7 @@ class Emulated(Runner):
         folder = Path(self._folder.name)
         given, made, log = folder / "feed.npz", folder / "outputs.npz", folder / "log"
         # An input that nothing reads is in the EPContext model, but not in the binary.
-        save_samples(given, [({**feed, **to_binary(feed, self._graph.inputs, self._order)}, {})])
+        save_samples(given, [({**feed, **to_binary(feed, self._graph.inputs, self._order, self._axes)}, {})])
         paths = {"feed": str(given), "out": str(made)}
         answer = self._worker.ask("qnnci.runtime.child:run", {**self._session, **paths}, log=log, limit=self._limit)
         if answer.death:
@@ -46,7 +46,7 @@ class Emulated(Runner):
             raise UsageError(f"the emulator does not run it: {answer.refused}", where=str(self.path))
         shapes = {port.name: np.broadcast_to(np.zeros((), port.dtype), port.sizes) for port in self.outputs}
         ((_, got),) = load_samples(made)
-        outputs = from_binary(got, shapes, self._graph.outputs, self._order)
+        outputs = from_binary(got, shapes, self._graph.outputs, self._order, self._axes)
         return {name: array.astype(shapes[name].dtype) for name, array in outputs.items()}
 
     def close(self) -> None:

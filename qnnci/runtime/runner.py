@@ -17,7 +17,7 @@ from typing_extensions import Self
 
 from qnnci.arrays import Arrays
 from qnnci.build.adapt import Order
-from qnnci.build.task import ROUTE
+from qnnci.build.task import TURNED
 from qnnci.context.info import TensorInfo
 from qnnci.errors import UsageError
 from qnnci.model import graph
@@ -114,15 +114,15 @@ def binary_ports(tensors: Sequence[TensorInfo]) -> list[Port]:
     return [Port(each.name, each.shape, np.dtype(_DTYPES.get(each.dtype, np.float32))) for each in tensors]
 
 
-def order_of(binary: Path) -> Order:
-    """What the binary's route does to axes, as the build or the sidecar says."""
-    route = os.environ.get(ROUTE)
-    if route is None:
-        try:
-            route = json.loads(binary.with_suffix(".json").read_text(encoding="utf-8"))["route"]
-        except (OSError, ValueError, KeyError, TypeError):  # no sidecar, or another file of that name
-            route = "ort"
-    return "same" if route == "ort" else "channel-last"
+def turned(binary: Path) -> tuple[Order, dict[str, tuple[int, ...]]]:
+    """What was done to the binary's axes, as the build or the sidecar says: the route's habit, and ports by name."""
+    try:
+        given = os.environ.get(TURNED) or binary.with_suffix(".json").read_text(encoding="utf-8")
+        told = json.loads(given)
+        layout = {str(name): tuple(map(int, axes)) for name, axes in told.get("layout", {}).items()}
+        return ("same" if told["route"] == "ort" else "channel-last"), layout
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):  # no sidecar, or another file of that name
+        return "same", {}
 
 
 def _fit(given: Arrays, port: Port, where: Path) -> Any:
