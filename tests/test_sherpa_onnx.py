@@ -289,7 +289,7 @@ def calls(desk: Desk, want: Expected) -> dict[str, dict[str, Any]]:
     route = desk.route(want.file)
     precisions = {target.precision for target in plan(route.project, [want.graph])}
     assert precisions == {"w8a16" if want.listed else "fp16"}
-    made = route.conversions(want.graph, precisions.pop(), desk.folder_of(want), {})
+    made = route.conversions(want.graph, precisions.pop(), desk.folder_of(want), {}, {})
     return {call.stage: call.arguments for call in made}
 
 

@@ -11,7 +11,7 @@ from support import graphs
 from qnnci.arrays import save_samples
 from qnnci.errors import UsageError
 from qnnci.model.parity import distance, off_grid
-from qnnci.model.quantize import halve_ports, quantize
+from qnnci.model.quantize import change_ports, quantize
 from qnnci.model.reference import Original
 from qnnci.quantization import Quantize
 
@@ -183,7 +183,7 @@ def test_half_ports(folder):
     kinds = {each.type.tensor_type.elem_type for each in (*model.graph.input, *model.graph.output)}
     assert kinds == {TensorProto.FLOAT16}
     assert snr(folder, lambda image: image.astype(np.float16)) > 25
-    halve_ports(folder / "net.onnx", folder / "q/quantized.onnx")
+    change_ports(folder / "net.onnx", folder / "q/quantized.onnx", "float16", {})
     assert snr(folder, lambda image: image.astype(np.float16)) > 50
 
 
