@@ -8,7 +8,7 @@ STAMP := $(VENV)/.installed
 .PHONY: help setup demo test test-torch lint format docs bench clean
 
 help: ## Show what can be made
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 16
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
 
 setup: $(STAMP) ## Make .venv with qnnci and everything that develops it
 
@@ -42,8 +42,8 @@ format: $(STAMP) ## Let ruff format and mend
 docs: $(STAMP) ## Write the parts of the docs and the schema that come out of the code
 	$(BIN)/python -m tests.generated --write
 
-bench: $(STAMP) ## Measure what the issues name, on real graphs; takes minutes
-	$(BIN)/python -m tests.bench
+bench: $(STAMP) ## Measure what is promised, on real graphs; takes minutes; one subject: SUBJECT=bundle
+	$(BIN)/python -m tests.bench $(SUBJECT)
 
 clean: ## Remove what was made
 	rm -rf $(VENV) build dist examples/*/build .pytest_cache .mypy_cache .ruff_cache

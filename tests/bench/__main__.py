@@ -6,7 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.bench import action, build, check, logs, quantize, setup, ship, workflow
+from tests.bench import action, build, bundle, check, logs, manifest, quantize, setup, upload, workflow
 
 SUBJECTS = {
     "build": build.measure,
@@ -14,7 +14,9 @@ SUBJECTS = {
     "logs": logs.measure,
     "setup": setup.measure,
     "action": action.measure,
-    "ship": ship.measure,
+    "bundle": bundle.measure,
+    "manifest": manifest.measure,
+    "upload": upload.measure,
     "workflow": workflow.measure,
     "quantize": quantize.measure,
 }

@@ -6,7 +6,6 @@ import contextlib
 import ctypes
 import json
 import os
-import re
 import resource
 import shutil
 import subprocess
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from qnnci.files import default_cache
-from tests.actions.test_action import BIN, copy_project, environment
+from tests.actions.test_action import BIN, LOCAL, copy_project, environment, stand_ins
 
 ROOT = Path(__file__).resolve().parents[2]
 SET_CHILD_SUBREAPER = 36  # of <linux/prctl.h>
@@ -83,11 +82,8 @@ def caller(folder: Path, files: Mapping[str, str]) -> Path:
 
 def act(repository: Path, workflow: str) -> Cost:
     """Run a workflow of a caller, with GitHub's own services stood in for but for Python: its installs are real."""
-    texts = (path.read_text() for path in (repository / ".github/workflows").iterdir())
-    pins = sorted({pin for text in texts for pin in re.findall(r"uses: (actions/[\w-]+@[0-9a-f]{40})", text)})
-    stand_ins = {pin: ROOT / "tests/actions/local" / re.split("[/@]", pin)[1] for pin in pins}
-    (python,) = {pin for pin in pins if "setup-python" in pin} or {""}
-    stand_ins |= {python: ROOT / "tests/bench/setup-python"} if python else {}
+    of_python = ROOT / "tests/bench/setup-python"
+    local = [part.replace(f"={LOCAL / of_python.name}", f"={of_python}") for part in stand_ins()]
     work = repository.parent / Path(workflow).stem
     shutil.rmtree(work, ignore_errors=True)
     (work / "artifacts").mkdir(parents=True)
@@ -101,7 +97,7 @@ def act(repository: Path, workflow: str) -> Cost:
     argv: list[str | Path] = [
         BIN / "act", "workflow_dispatch", "--json", "--no-skip-checkout", "-P", "ubuntu-24.04=-self-hosted",
         "-W", f".github/workflows/{workflow}",
-        *(part for pin, folder in stand_ins.items() for part in ("--local-repository", f"{pin}={folder}")),
+        *local,
         *(part for name, value in env.items() for part in ("--env", f"{name}={value}")),
     ]  # fmt: skip
     return cost(argv, repository, environment(work))

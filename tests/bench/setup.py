@@ -22,7 +22,7 @@ def install(folder: Path, kind: str) -> list[Figure]:
         temp = folder / state
         temp.mkdir()
         more = {"RUNNER_TEMP": str(temp), "GITHUB_OUTPUT": str(folder / "output")}
-        argv = ["bash", ROOT / "actions/install.sh", *([kind] if kind else [])]
+        argv: list[str | Path] = ["bash", ROOT / "actions/install.sh", *([kind] if kind else [])]
         done = cost(argv, folder, env | more)
         figures.append(Figure(f"{named}, {state}", f"{done.wall:.1f} s, {done.cpu:.1f} s CPU (load {done.load:.1f})"))
     figures.append(Figure(f"{named}, downloaded / on disk", f"{size(folder / 'pip')} MB / {size(temp)} MB"))
