@@ -30,6 +30,7 @@ graphs:
   tiny: {source: tiny.onnx, inputs: {x: [1, 3, 8, 8]}}
   wide: {source: tiny.onnx, inputs: {x: [2, 3, 8, 8]}}
 """
+TINY = "".join(line for line in PROJECT.splitlines(keepends=True) if "wide" not in line)
 STRICT = (
     PROJECT.replace("[2, 3, 8, 8]}", "[2, 3, 8, 8]}, gates: {binary_mb: {max: 0}}")
     + "  gone: {source: gone.onnx}\n"
@@ -93,6 +94,18 @@ def once(factory: pytest.TempPathFactory, name: str, run: Callable[[Path], str])
     return Ran(folder)
 
 
+@pytest.fixture(scope="module")
+def again(tmp_path_factory: pytest.TempPathFactory, ran: Ran) -> Ran:
+    """A second attempt of one graph, of whose first Prepare and one shard of two left nothing."""
+
+    def run(work: Path) -> str:
+        kept = "qnn-shard-tiny-000"
+        shutil.copytree(ran.artifacts / kept, work / "artifacts" / kept)
+        return run_act(work, "again.yml", "--env", "GITHUB_RUN_ATTEMPT=2")
+
+    return once(tmp_path_factory, "compile-workflow-again", run)
+
+
 def run_act(work: Path, calls: str = "caller.yml", *more: str) -> str:
     """Run a workflow of tests/actions in a model repository: the exit code on the first line, then the log."""
     ours, caller = work / "ours", work / "caller"
@@ -101,13 +114,14 @@ def run_act(work: Path, calls: str = "caller.yml", *more: str) -> str:
     (caller / "LICENSE").write_text("MIT\n")
     (caller / "qnn.yaml").write_text(PROJECT)
     (caller / "strict.yaml").write_text(STRICT)
+    (caller / "tiny.yaml").write_text(TINY)
     # The caller names the workflow of its own repository: act knows no other place for one without the network.
     workflows = caller / ".github/workflows"
     workflows.mkdir(parents=True)
     for path in (ROOT / "tests/actions" / calls, WORKFLOW, WORKFLOW.with_name("release.yml")):
         shutil.copy(path, workflows)
     commit(caller)
-    (work / "artifacts").mkdir()
+    (work / "artifacts").mkdir(exist_ok=True)
     env = {
         "TEST_PYTHON": sys.executable,
         "TEST_CALLER": str(caller),
@@ -145,6 +159,15 @@ def test_each_graph_is_prepared_once_and_each_shard_compiled(ran: Ran) -> None:
         said = ran.said("Good", f"Compile {shard}")
         assert "compile done" in said
         assert not re.search(r"^(tiny|wide): ", said, re.MULTILINE)  # a stage of a graph that ran again
+
+
+def test_a_second_attempt_does_what_the_first_did_not(again: Ran) -> None:
+    assert again.code == 0, again.said("Again", "Gate and report")
+    assert "tiny: prepare done" in again.said("Again", "Prepare tiny")
+    stages = {shard: again.said("Again", f"Compile {shard}").count(" done") for shard in ("tiny-000", "tiny-001")}
+    assert (stages["tiny-000"], stages["tiny-001"] > 0) == (0, True), stages
+    assert [entry["soc"] for entry in again.manifest("qnn")["entries"]] == [*SOCS]
+    assert again.manifest("qnn")["passed"]
 
 
 def test_one_job_reports_all(ran: Ran) -> None:
@@ -186,7 +209,8 @@ def test_the_summary_links_a_page_that_shows_all(ran: Ran) -> None:
 def test_artifacts_hold_what_is_needed(ran: Ran) -> None:
     graph, shard = ran.artifacts / "qnn-graph-tiny", ran.artifacts / "qnn-shard-tiny-000"
     assert {path.name for path in graph.iterdir()} == {".stages", "logs", "prepared.onnx", "reference.npz"}
-    assert not [path for path in shard.rglob("*") if path.name.startswith((".", "prepared")) or path.suffix == ".npz"]
+    assert not [path for path in shard.rglob("*") if path.name.startswith("prepared") or path.suffix == ".npz"]
+    assert {path.name for path in shard.rglob(".*")} == {".stages"}
     assert len([path for path in shard.rglob("*.log") if path.name == "compile.log"]) == 2
 
 

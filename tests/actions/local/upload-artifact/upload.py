@@ -25,6 +25,8 @@ def main() -> None:
         (only,) = found
         name = only.name
     kept = Path(os.environ["TEST_ARTIFACTS"], name)
+    if os.environ["OVERWRITE"] == "true":
+        shutil.rmtree(kept, ignore_errors=True)
     try:
         kept.mkdir(parents=True)
     except FileExistsError:
