@@ -164,4 +164,27 @@ def publish_huggingface(ctx: click.Context, /, *, binaries: bool | None, **asked
     ctx.exit(command.run(command.Asked(binaries=binaries is not False, **asked)))
 
 
-VERBS = (bundle, publish, runtime_libs)
+@click.command()
+@click.argument("where", type=click.Path(path_type=Path))
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="File to write (default: print it).")
+def sbom(*, where: Path, output: Path | None) -> None:
+    """Say what went into the binaries of a manifest: model, tools and compiler, as CycloneDX 1.6 JSON."""
+    from qnnci.commands import release_check as command
+
+    command.sbom(where, output)
+
+
+@click.command("verify-release")
+@click.argument("where")
+@click.option("--api-url", default="", help="Of GitHub Enterprise (default GITHUB_API_URL).")
+@click.option("--attestation", is_flag=True, help="Ask `gh` for the provenance of each file of owner/name@tag too.")
+@click.option("--json", "as_json", is_flag=True, help="Findings as JSON.")
+@click.pass_context
+def verify_release(ctx: click.Context, /, *, where: str, api_url: str, attestation: bool, as_json: bool) -> None:
+    """Check a release against its sums and its manifest: a folder of its files, or owner/name@tag to download."""
+    from qnnci.commands import release_check as command
+
+    ctx.exit(command.verify(where, api_url, attestation=attestation, as_json=as_json))
+
+
+VERBS = (bundle, publish, runtime_libs, sbom, verify_release)

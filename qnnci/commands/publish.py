@@ -26,6 +26,7 @@ from qnnci.ship import github_release
 from qnnci.ship.assets import MANIFEST, SUMS, Asset, assets, find, spread, sums
 from qnnci.ship.github_api import Api
 from qnnci.ship.licences import judge
+from qnnci.ship.sbom import SBOM, sbom
 
 API = "https://api.github.com"
 _NOTES = 100_000  # bytes of a release's text; GitHub takes 125,000 characters
@@ -188,7 +189,11 @@ def _written(room: Path, part: Sequence[Asset], manifest: Manifest | None) -> li
             else entry
             for entry in manifest.entries
         )
-        save(room / MANIFEST, manifest.model_copy(update={"entries": entries, "devices": devices(entries)}))
+        published = manifest.model_copy(update={"entries": entries, "devices": devices(entries)})
+        save(room / MANIFEST, published)
         made += assets([room / MANIFEST])
+        if SBOM not in names.values():  # a workflow attests its own before
+            write_text(room / SBOM, sbom(published))
+            made += assets([room / SBOM])
     write_text(room / SUMS, sums([*part, *made]))
     return [*made, *assets([room / SUMS])]

@@ -48,7 +48,13 @@ def test_what_passed_is_bundled_and_published(ran: Ran) -> None:
     assert (made["tag"], made["draft"], "pair: 6 of 6" in made["about"]["body"]) == ("v1.2", False, True), made
     socs = ("SM8550", "SM8650", "SM8750")
     archives = {path.name for path in files.glob("*.tar.bz2")}
-    assert {path.name for path in files.iterdir()} == {*archives, "LICENSE", "SHA256SUMS", "manifest.json"}
+    assert {path.name for path in files.iterdir()} == {
+        *archives,
+        "LICENSE",
+        "SHA256SUMS",
+        "manifest.json",
+        "sbom.cdx.json",
+    }
     assert len(archives) == len([name for name in archives if any(soc in name for soc in socs)]) == 3
     entries = json.loads((files / "manifest.json").read_text())["entries"]
     held = set()
@@ -61,7 +67,7 @@ def test_what_passed_is_bundled_and_published(ran: Ran) -> None:
 def test_every_archive_is_attested(ran: Ran) -> None:
     attested = (ran.artifacts.parent / "attested").read_text().split()
     archives = {path.name for path in (ran.artifacts.parent / "releases").glob("*.tar.bz2")}
-    assert {Path(line).name for line in attested} == archives
+    assert {Path(line).name for line in attested} == {*archives, "sbom.cdx.json"}
 
 
 def test_the_caller_reads_where_it_is(ran: Ran) -> None:

@@ -115,7 +115,9 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(length)
         if prepared:
             self._raw(*prepared)
-        elif self.headers.get("Authorization") != f"Bearer {TOKEN}":
+        elif self.command == "GET" and "Authorization" not in self.headers and url.path.startswith("/download/"):
+            self._raw(200, {}, self._download(url.path))
+        elif self.headers.get("Authorization") != f"Bearer {TOKEN}" and not self._public(url.path):
             self._answer(401, {"message": "Bad credentials"})
         elif way == "limit":
             self._answer(403, {"message": "You have exceeded a secondary rate limit"}, {"Retry-After": "1"})
@@ -139,6 +141,14 @@ class _Handler(BaseHTTPRequestHandler):
     do_POST = _serve  # noqa: N815
     do_PATCH = _serve  # noqa: N815
     do_DELETE = _serve  # noqa: N815
+
+    def _public(self, path: str) -> bool:
+        """Whether anybody may read it."""
+        return self.command == "GET" and "Authorization" not in self.headers and "/releases/tags/" in path
+
+    def _download(self, path: str) -> bytes:
+        number = int(path.rpartition("/")[2])
+        return next(each.body for release in self.hub.releases for each in release.assets if each.id == number)
 
     def _hang_up(self) -> None:
         self.close_connection = True
@@ -210,10 +220,11 @@ class _Handler(BaseHTTPRequestHandler):
         upload = f"{self.hub.uploads_at or self.hub.root}/uploads/repos/{REPO}/releases/{of.id}/assets{{?name,label}}"
         page = f"https://github.com/{REPO}/releases/tag/{of.tag}"
         told = {"id": of.id, "tag_name": of.tag, "draft": of.draft, "immutable": of.immutable and not of.draft}
-        return {**told, "html_url": page, "upload_url": upload}
+        return {**told, "html_url": page, "upload_url": upload, "assets": [self._asset(each) for each in of.assets]}
 
     def _asset(self, of: Asset) -> dict[str, Any]:
         told: dict[str, Any] = {"id": of.id, "name": of.name, "size": len(of.body), "state": of.state}
+        told["browser_download_url"] = f"{self.hub.root}/download/{of.id}"
         digest = (
             f"sha256:{hashlib.sha256(of.body).hexdigest()}" if self.hub.digests and of.state == "uploaded" else None
         )

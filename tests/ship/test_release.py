@@ -415,7 +415,7 @@ def test_a_build_with_its_manifest(hub, tmp_path):
     output = tmp_path / "out"
     ended = release(hub, tmp_path, "--manifest", "build", GITHUB_ACTIONS="true", GITHUB_OUTPUT=str(output))
     assert ended.code == 0, ended.said
-    assert hub.names("v1") == ["SHA256SUMS", "enc.bin", "manifest.json"]
+    assert hub.names("v1") == ["SHA256SUMS", "enc.bin", "manifest.json", "sbom.cdx.json"]
     (body,) = [each.body for each in hub.only("v1").assets if each.name == "manifest.json"]
     (tmp_path / "manifest.json").write_bytes(body)
     published = load(tmp_path / "manifest.json")
