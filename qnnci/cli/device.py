@@ -163,4 +163,49 @@ def device_generate(
     ctx.exit(command.on_device(address, ssh_options, library, output, soc=soc or "", **how))
 
 
+@device.command("aihub")
+@click.argument("name")
+@click.option(
+    "--for",
+    "where",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="The manifest of the binaries, or its folder.",
+)
+@names("--graph", "graphs", env="GRAPH", help="Only these graphs (default all that are for its chip).")
+@option("--soc", env="SOC", help="The device's chip, where AI Hub's word for it is not known here.")
+@click.option("--against", "source", default="", help="The original model, where the build's reference is not there.")
+@click.option("--feeds", type=click.Path(path_type=Path), help="Inputs, with `--against` (default random ones).")
+@click.option("--samples", default=4, type=click.IntRange(1, 1000), help="How many at most (default 4).")
+@click.option("--min-cosine", default=0.99, help="Least cosine of every output (default 0.99).")
+@click.option("--json", "as_json", is_flag=True, help="Figures as JSON.")
+@click.pass_context
+def device_aihub(
+    ctx: click.Context,
+    /,
+    *,
+    name: str,
+    where: Path,
+    graphs: tuple[str, ...],
+    soc: str | None,
+    source: str,
+    feeds: Path | None,
+    samples: int,
+    min_cosine: float,
+    as_json: bool,
+) -> None:
+    """Profile and run binaries on a device that Qualcomm's AI Hub hosts, by its NAME, such as "Samsung Galaxy S24".
+
+    Needs `pip install 'qnnci[aihub]'` and a token of AI Hub. The binary is uploaded to it.
+    """
+    from qnnci.commands import device_aihub as command
+
+    ctx.exit(
+        command.run(
+            name, where, soc=soc or "", graphs=graphs, source=source, feeds=feeds, samples=samples,
+            min_cosine=min_cosine, as_json=as_json,
+        )
+    )  # fmt: skip
+
+
 VERBS = (device,)
