@@ -5,7 +5,7 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,10 +35,10 @@ def load_samples(path: Path) -> list[tuple[Arrays, Arrays]]:
 
 
 class Feeds:
-    """The feeds of what `save_samples` wrote, read when they are asked for."""
+    """The feeds of what `save_samples` wrote, or its outputs (`want`), read when they are asked for."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, kind: Literal["feed", "want"] = "feed") -> None:
+        self._path, self._kind = path, kind
         with np.load(path, allow_pickle=False) as archive:
             self._keys = _by_sample(archive.files)
 
@@ -47,7 +47,7 @@ class Feeds:
 
     def __getitem__(self, index: int) -> Arrays:
         with np.load(self._path, allow_pickle=False) as archive:
-            return _named(archive, self._keys[index], "feed")
+            return _named(archive, self._keys[index], self._kind)
 
 
 def _by_sample(keys: Iterable[str]) -> list[list[str]]:

@@ -210,6 +210,28 @@ class Entry(Record):
     built_by: str
 
 
+class ChainPart(Record):
+    """One part: `graph` names its entries. It takes `takes` of the whole's inputs and of what parts before it give."""
+
+    graph: str
+    takes: tuple[str, ...]
+    gives: tuple[str, ...]
+
+
+class Chain(Record):
+    """A graph that was cut, on one chip: its parts in the order in which an app runs them.
+
+    A tensor has the same name in the part that gives it and in those that take it. `parity` is that of all of them, one
+    after the other, against the whole graph on the CPU.
+    """
+
+    graph: str
+    soc: str
+    passed: bool
+    parts: tuple[ChainPart, ...]
+    parity: Parity | None = None
+
+
 class Device(Record):
     """A row of the device-selection table: `ro.soc.model` of a phone to the binary of each graph.
 
@@ -283,6 +305,7 @@ class Manifest(Record):
     targets: tuple[Wanted, ...] = ()
     entries: tuple[Entry, ...]
     devices: tuple[Device, ...]
+    chains: tuple[Chain, ...] = ()
     fallback: Literal["cpu"] = "cpu"
     findings: tuple[FindingRecord, ...]
     stages: tuple[StageTime, ...] = ()

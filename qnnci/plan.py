@@ -25,6 +25,7 @@ class Target:
     graph: str
     soc: Soc
     precision: Precision
+    group: str = ""  # what it belongs to with others, so that one job must have them all; empty where it stands alone
 
     @property
     def id(self) -> str:
@@ -59,7 +60,7 @@ class Target:
 
 
 def plan(project: Project, graphs: Sequence[str] = ()) -> tuple[Target, ...]:
-    """Targets of a project in its own order, of some graphs where these are named.
+    """Targets of a project in its own order, of some graphs where these are named; a graph that is cut is its parts.
 
     Raises:
         UsageError: a graph that the project has not, with the nearest name.
@@ -70,21 +71,28 @@ def plan(project: Project, graphs: Sequence[str] = ()) -> tuple[Target, ...]:
             near = difflib.get_close_matches(name, list(project.graphs), n=1)
             hint = f"did you mean {near[0]!r}? " if near else ""
             raise UsageError(f"the project has no graph {name!r}", hint=f"{hint}it has {', '.join(project.graphs)}")
+    wanted = {member for name in graphs or project.graphs for member in project.members(name)}
     return tuple(
-        Target(graph, soc, project.precision_for(graph, soc))
+        Target(
+            graph, soc, project.precision_for(graph, soc), group if (group := project.whole_of(graph)) != graph else ""
+        )
         for graph in project.graphs
-        if not graphs or graph in graphs
+        if graph in wanted
         for soc in project.graph_socs(graph)
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """One CI job: some SoCs of one graph, so that the graph is prepared once and travels to its shards."""
+    """One CI job: some SoCs of one graph, so that the graph is prepared once and travels to its shards.
+
+    `graphs` are those that it compiles: of a graph that is cut, the parts.
+    """
 
     graph: str
     socs: tuple[str, ...]
     index: int
+    graphs: tuple[str, ...] = ()
 
     @property
     def id(self) -> str:
@@ -100,9 +108,12 @@ def shards(targets: Sequence[Target], max_jobs: int | None = None) -> tuple[Shar
 
     """
     size, max_jobs = (CHIPS_PER_JOB, MAX_JOBS) if max_jobs is None else (1, max_jobs)
-    by_graph: dict[str, list[str]] = {}
+    chips: dict[str, dict[str, None]] = {}
+    members: dict[str, dict[str, None]] = {}
     for target in targets:
-        by_graph.setdefault(target.graph, []).append(target.soc.name)
+        chips.setdefault(target.group or target.graph, {})[target.soc.name] = None
+        members.setdefault(target.group or target.graph, {})[target.graph] = None
+    by_graph = {name: list(socs) for name, socs in chips.items()}
     if len(by_graph) > max_jobs:
         raise UsageError(
             f"{len(by_graph)} graphs do not fit into {max_jobs} jobs", hint="split the project into several files"
@@ -110,7 +121,7 @@ def shards(targets: Sequence[Target], max_jobs: int | None = None) -> tuple[Shar
     while sum(-(-len(names) // size) for names in by_graph.values()) > max_jobs:
         size += 1
     return tuple(
-        Shard(graph, tuple(part), index)
+        Shard(graph, tuple(part), index, tuple(members[graph]))
         for graph, names in by_graph.items()
         for index, part in enumerate(_evenly(names, -(-len(names) // size)))
     )
@@ -138,7 +149,13 @@ def matrix(targets: Sequence[Target], max_jobs: int | None = None) -> dict[str, 
         "graphs": [{"graph": graph} for graph in dict.fromkeys(shard.graph for shard in made)],
         "prepare": [{"graph": graph} for graph in several],
         "shards": [
-            {"id": shard.id, "graph": shard.graph, "socs": ",".join(shard.socs), "prepared": shard.graph in several}
+            {
+                "id": shard.id,
+                "graph": shard.graph,
+                "socs": ",".join(shard.socs),
+                "prepared": shard.graph in several,
+                **({"graphs": ",".join(shard.graphs)} if shard.graphs != (shard.graph,) else {}),
+            }
             for shard in made
         ],
     }

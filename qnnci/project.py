@@ -414,6 +414,30 @@ class Publish(Model):
     huggingface: HuggingFace = HuggingFace()
 
 
+class Split(Model):
+    """Where a graph is cut into parts, which are compiled one by one and run one after the other."""
+
+    at: Annotated[
+        tuple[Annotated[tuple[str, ...], Field(min_length=1), BeforeValidator(_listed)], ...], Field(min_length=1)
+    ] = Field(description="Tensors of prepared.onnx, in order; a list where one cut goes through several of them.")
+    names: tuple[Annotated[str, Field(pattern=NAME)], ...] = Field(
+        (), description="Of the parts, one more than there are cuts. Default: the graph's name with -0, -1 and so on."
+    )
+
+    @model_validator(mode="after")
+    def _one_name_each(self) -> Split:
+        if self.names and len(self.names) != len(self.at) + 1:
+            raise ValueError(f"{len(self.at)} cuts make {len(self.at) + 1} parts, there are {len(self.names)} names")
+        return self
+
+
+class Part(Model):
+    """Which part of which graph; qnnci writes it where a graph has `split`."""
+
+    of: str = Field(description="The graph that is cut.")
+    index: Annotated[int, Field(ge=0, lt=1 << 20)] = Field(description="Which of its parts, from 0 on.")
+
+
 _LAST = {"NTF": (0, 2, 1), "NFC": (0, 2, 1), "NHWC": (0, 2, 3, 1), "NDHWC": (0, 2, 3, 4, 1)}
 
 
@@ -454,6 +478,8 @@ class Graph(Model):
     precision: Precisions | None = Field(None, description="Default: the project's.")
     socs: SocNames | None = Field(None, description="Default: the project's.")
     simplify: bool = Field(default=True, description="Run onnxsim.")
+    split: Split | None = Field(None, description="Cut it into several graphs: `{at: [t1, t2]}`.")
+    part: Part | None = Field(None, description="Set by qnnci: this graph is a part of one that has `split`.")
     layout: dict[str, PortAxes] = Field(
         {},
         description="Route ort: axes of inputs and outputs in the binary, by name: NTF, NFC, NHWC or NDHWC for "
@@ -474,10 +500,16 @@ class Graph(Model):
 
     @model_validator(mode="after")
     def _one_origin(self) -> Graph:
+        if self.part:
+            if self.source or self.export or self.split:
+                raise ValueError("a part has no `source`, `export` or `split`: it comes from the graph that is cut")
+            return self
         if (self.source is None) == (self.export is None):
             raise ValueError("give either `source` (a file) or `export` (how it is made)")
         if self.export and self.sha256:
             raise ValueError("`sha256` is of a `source`; exports are seldom the same to the byte")
+        if self.split and self.layout:
+            raise ValueError("`layout` is of graphs that are compiled whole, without `split`")
         return self
 
 
@@ -544,6 +576,30 @@ class Project(Model):
         for name, graph in self.graphs.items():
             if graph.calibration and self.convert_for(name).input_list and self.route != "ort":
                 raise ValueError(f"{name} has a `calibration`, and an `input_list` under `convert`: give one of them")
+        return self
+
+    def whole_of(self, graph: str) -> str:
+        """The graph that this one is a part of, else itself."""
+        part = self.graphs[graph].part
+        return part.of if part else graph
+
+    def members(self, name: str) -> tuple[str, ...]:
+        """The graphs to compile that a name stands for: itself, or the parts of a graph that is cut, in order."""
+        parts = {graph.part.index: each for each, graph in self.graphs.items() if graph.part and graph.part.of == name}
+        return tuple(parts[index] for index in sorted(parts)) or ((name,) if name in self.graphs else ())
+
+    @model_validator(mode="after")
+    def _whole_parts(self) -> Project:
+        for name, graph in self.graphs.items():
+            of = self.graphs.get(graph.part.of) if graph.part else graph
+            if of is None or (graph.part and of.split is None):
+                raise ValueError(f"graphs.{name}.part: there is no graph {self.whole_of(name)!r} with `split`")
+            if graph.split and len(self.members(name)) != len(graph.split.at) + 1:
+                raise ValueError(f"graphs.{name}: {len(graph.split.at) + 1} parts are needed; leave `part` to qnnci")
+            if graph.split and self.verify_for(name).command:
+                raise ValueError(
+                    f"graphs.{name}: a chain of parts runs no `verify: {{command: …}}`; give it a `verify` without"
+                )
         return self
 
     def gates_for(self, graph: str) -> Gates:

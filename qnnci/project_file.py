@@ -11,6 +11,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from qnnci import parts
 from qnnci.errors import UsageError
 from qnnci.project import GRAPH_NAME, NAME, SHA256, Project
 from qnnci.strict import PYTHON, VARIABLE
@@ -75,7 +76,8 @@ def load(path: Path, edit: Callable[[dict[str, Any]], dict[str, Any]] = lambda d
     if not isinstance(data, dict):
         raise UsageError("a project file is a mapping with name, socs and graphs", where=f"{path}:1")
     data, lines = expand(data, lines, str(path))
-    return ProjectFile(validate(edit(data), str(path), lines), path, lines)
+    data, lines = parts.expand(edit(data), lines, str(path))
+    return ProjectFile(validate(data, str(path), lines), path, lines)
 
 
 def validate(data: dict[str, Any], where: str, lines: dict[Loc, int] | None = None) -> Project:
@@ -86,7 +88,7 @@ def validate(data: dict[str, Any], where: str, lines: dict[Loc, int] | None = No
 
     """
     try:
-        return Project.model_validate(data)
+        return Project.model_validate(parts.expand(data, lines or {}, where)[0])
     except ValidationError as error:
         errors = error.errors()
     told = list(dict.fromkeys(_complaint(each, where, lines or {}) for each in errors[:_TOLD]))

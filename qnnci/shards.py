@@ -65,6 +65,7 @@ def join(shards: Sequence[Shard], folder: Path) -> Manifest:
         targets=tuple(dict.fromkeys(target for shard in shards for target in shard.manifest.targets)),
         entries=entries,
         devices=devices(entries),
+        chains=tuple(dict.fromkeys(chain for shard in shards for chain in shard.manifest.chains)),
         findings=tuple(findings),
         stages=_stages([shard.manifest for shard in shards]),
         settings=_settings([shard.manifest for shard in shards]),
@@ -122,7 +123,12 @@ def planned(text: str) -> list[Wanted]:
     """
     try:
         shards: list[dict[str, Any]] = json.loads(text)["shards"]
-        return [Wanted(graph=shard["graph"], soc=soc) for shard in shards for soc in shard["socs"].split(",")]
+        return [
+            Wanted(graph=graph, soc=soc)
+            for shard in shards
+            for graph in shard.get("graphs", shard["graph"]).split(",")
+            for soc in shard["socs"].split(",")
+        ]
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise UsageError(f"this is not a plan: {text[:80]!r}", hint="give what `qnnci matrix` printed") from error
 

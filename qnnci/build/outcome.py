@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +15,8 @@ from qnnci.errors import ExitCode, QnnciError
 from qnnci.files import sha256, write_json
 from qnnci.findings import Finding
 from qnnci.manifest import (
+    Chain,
+    ChainPart,
     Entry,
     Figures,
     FindingRecord,
@@ -102,6 +104,7 @@ def finish(build: BuildState, *, whole: bool = True) -> Built:
         targets=tuple(Wanted(graph=target.graph, soc=target.soc.name) for target in targets),
         entries=entries,
         devices=devices(entries),
+        chains=tuple(_chains(build, entries)) if whole else (),
         findings=tuple(FindingRecord.model_validate(each.to_json()) for each in findings),
         stages=tuple(_times(build)),
         settings=settings_of(build.project, tuple(build.graphs)),
@@ -110,6 +113,19 @@ def finish(build: BuildState, *, whole: bool = True) -> Built:
     if whole:
         save(path, manifest)
     return Built(manifest, path, findings, tuple(build.errors), tuple(_exports(build)))
+
+
+def _chains(build: BuildState, entries: Sequence[Entry]) -> Iterator[Chain]:
+    """Of each chip for which every part has a binary."""
+    there = {(entry.graph, entry.soc): entry for entry in entries}
+    for chain in build.chains.values():
+        soc, cut = chain.parts[0].soc.name, build.graphs[chain.whole].cut
+        made = [there[target.graph, soc] for target in chain.parts if (target.graph, soc) in there]
+        if cut and len(made) == len(chain.parts):
+            said = zip(made, cut.data["parts"], strict=True)
+            links = tuple(ChainPart(graph=entry.graph, **part) for entry, part in said)
+            passed = all(entry.passed for entry in made)
+            yield Chain(graph=chain.whole, soc=soc, passed=passed, parts=links, parity=chain.parity)
 
 
 def _exports(build: BuildState) -> Iterator[Exported]:
@@ -124,10 +140,12 @@ def _times(build: BuildState) -> Iterator[StageTime]:
     targets = {target.id: target for target in build.targets}
     graphs = {f"{target.graph}-{target.precision}": target.graph for target in build.targets}  # of a conversion
     graphs |= {name: name for name in build.graphs}
+    chains = {name: chain for name, chain in build.chains.items() if name not in targets}
     for ran in sorted(build.ran, key=lambda each: each.began):
-        target = None if ran.what in graphs else targets.get(ran.what)
+        chain = chains.get(ran.what)
+        target = chain.parts[0] if chain else None if ran.what in graphs else targets.get(ran.what)
         yield StageTime(
-            graph=target.graph if target else graphs.get(ran.what, ""),
+            graph=chain.whole if chain else target.graph if target else graphs.get(ran.what, ""),
             soc=target.soc.name if target else "",
             stage=ran.stage,
             state=ran.state,
@@ -141,7 +159,9 @@ def _entry(build: BuildState, target: Target) -> Entry | None:
     state, graph, folder = build.targets[target], build.graphs[target.graph], build.folder(target)
     if state.compiled is None or state.info is None:
         return None
-    found = [*build.findings, *graph.findings, *state.findings]
+    above = build.graphs[build.project.whole_of(target.graph)]
+    whole = [each for each in above.findings if each.soc in {"", target.soc.name}]
+    found = [*build.findings, *whole, *graph.findings, *state.findings]
     entry = entry_of(
         target,
         build.project,
@@ -158,7 +178,7 @@ def _entry(build: BuildState, target: Target) -> Entry | None:
         calibration_sha256=graph.calibrated.get(target.precision),
         encodings_sha256=_encodings(build, target),
         quantized_as=graph.quantized_as.get(target.precision, {}).get("quantization"),
-        passed=not (graph.broken or state.broken or gates.failed(found, build.project.fail_on)),
+        passed=not (above.broken or graph.broken or state.broken or gates.failed(found, build.project.fail_on)),
     )
     if made := measured_beside(folder / target.binary, entry.sha256):
         entry = entry.model_copy(update={"measurements": made})

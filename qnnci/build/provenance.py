@@ -52,7 +52,7 @@ def entry_of(
         calibration_sha256=calibration_sha256,
         encodings_sha256=encodings_sha256,
         quantization=Quantization.model_validate(quantized_as) if quantized_as else None,
-        source=project.graphs[target.graph].origin,
+        source=project.graphs[project.whole_of(target.graph)].origin,
         source_sha256=source_sha256,
         license=project.license,
         layout=project.graphs[target.graph].layout,

@@ -18,7 +18,8 @@ from qnnci.build.calls import Call
 from qnnci.build.outcome import MANIFEST, REPORT, Built, finish
 from qnnci.build.routes import OrtRoute, route_of
 from qnnci.build.stage import Event, Stages, now, prepare
-from qnnci.build.state import BuildState, Ran
+from qnnci.build.state import UNTIMED, BuildState, Ran
+from qnnci.build.whole import Wholes
 from qnnci.context.info import ContextInfo
 from qnnci.errors import QnnciError, UsageError, refusal
 from qnnci.files import disk_errors, remove_leftovers
@@ -102,6 +103,7 @@ class _Run:
         # Until then no chip comes in, and no SDK.
         self.route = OrtRoute(file) if options.until == "prepare" else route_of(file, options.cache)
         self.stages = Stages(file.base, limit, listen, self.state.ran)
+        self.wholes = Wholes(self.state, self.stages, self.route.order)
         self.workers = [Worker() for _ in range(options.jobs)]
         self.schedule: Schedule[Worker] = Schedule(self.workers, Worker.interrupt)
 
@@ -111,7 +113,12 @@ class _Run:
                 if refusal := target.refusal:
                     self.state.note(target, [refusal], "plan")
             self.schedule.add(self._job("sdk", "examine", lambda: _FIRST, self._examine))
-        self.schedule.add(*(self._job(graph, "graph", lambda: _FIRST, self._graph) for graph in self.state.graphs))
+        self.schedule.add(
+            *(
+                self._job(graph, "graph", lambda: _FIRST, self._graph, self._after_whole(graph))
+                for graph in self.state.graphs
+            )
+        )
         try:
             self.schedule.run()
         except _Stop:
@@ -151,17 +158,32 @@ class _Run:
 
     # once per graph
 
+    def _after_whole(self, name: str) -> tuple[str, ...]:
+        whole = self.project.whole_of(name)
+        return (f"graph {whole}",) if whole != name else ()
+
     def _graph(self, name: str, worker: Worker) -> None:
         graph, state, folder = self.project.graphs[name], self.state.graphs[name], self.output / name
-        source = self._exported(name, graph.export, worker) if graph.export else self._fetched(name, graph)
+        source = (
+            self._exported(name, graph.export, worker)
+            if graph.export
+            else self.wholes.part(graph.part)
+            if graph.part
+            else self._fetched(name, graph)
+        )
         if source is None:
             return
-        state.source, state.source_sha256 = source.path, source.sha256
+        whole = self.state.graphs[self.project.whole_of(name)]
+        state.source, state.source_sha256 = source.path, whole.source_sha256 or source.sha256
         prepared = prepare(self.stages, name, graph, folder, source, worker)
         self.state.note(name, prepared.findings, "prepare")
         if calls.PREPARED not in prepared.files:
             return
         state.prepared = prepared.files
+        if graph.split:
+            self._add_whole(name, graph, worker)
+            self._hold_export(name, graph, worker)
+            return
         checked = self.stages.run(calls.check(name, folder, state.prepared), worker)
         state.forecasts = [each for each in checked.findings if each.rule in FORECASTS]
         self.state.note(name, [each for each in checked.findings if each.rule not in FORECASTS], "check")
@@ -176,9 +198,24 @@ class _Run:
         self._add_once(name, wanted)
         if not self.options.until:
             self._add_targets(name, wanted)
+        self._hold_export(name, graph, worker)
+
+    def _hold_export(self, name: str, graph: Graph, worker: Worker) -> None:
+        state = self.state.graphs[name]
         if state.exported and graph.export:  # gates: they stop no compile
             self._compare(name, state.exported.files, worker)
             self._measure(name, graph.export, state.exported.files, worker)
+
+    def _add_whole(self, name: str, graph: Graph, worker: Worker) -> None:
+        """Cut a graph; what is done once for it is what its parts are fed with."""
+        if not self.wholes.cut(name, worker):
+            return
+        first: tuple[str, ...] = ()
+        if graph.calibration:
+            first = (f"calibrate {name}",)
+            self.schedule.add(self._job(name, "calibrate", lambda: _FIRST, self._calibrate))
+        if self.project.verify_for(name).enabled:
+            self.schedule.add(self._job(name, "reference", lambda: _FIRST, self._reference, first))
 
     def _refused(self, target: Target) -> bool:
         return worst(self.state.targets[target].findings) == "error"
@@ -194,12 +231,18 @@ class _Run:
         ):
             first = (f"calibrate {name}",)
             state.precisions = tuple(precisions)
-            jobs.append(self._job(name, "calibrate", lambda: _FIRST, self._calibrate))
+            jobs.append(self._job(name, "calibrate", lambda: _FIRST, self._calibrate, self._given(name, "calibrate")))
         after = ("examine sdk", *first)
         jobs += [self._job((name, each), "convert", lambda: _FIRST, self._convert, after) for each in precisions]
         if verified:
-            jobs.append(self._job(name, "reference", lambda: _FIRST, self._reference, first))
+            given = self._given(name, "reference")
+            jobs.append(self._job(name, "reference", lambda: _FIRST, self._reference, (*first, *given)))
         self.schedule.add(*jobs)
+
+    def _given(self, name: str, stage: str) -> tuple[str, ...]:
+        """The job of the whole that a part's own waits for."""
+        part = self.project.graphs[name].part
+        return (f"{stage} {part.of}",) if part else ()
 
     def _feeds_of_calibration(self, name: str) -> bool:
         """Whether binaries are verified on the calibration inputs, which are better than random ones."""
@@ -210,21 +253,30 @@ class _Run:
         graph, state = self.project.graphs[name], self.state.graphs[name]
         if graph.calibration is None:
             return
+        if graph.part:
+            state.calibration = self.wholes.samples(name, graph.part, calibrate.CALIBRATION, worker)
+            return
         ranges = {key: each.range for key, each in graph.inputs.items() if each.range}
         folder, base = self.output / name, self.file.base
         call = calibrate.calibrate(name, graph.calibration, ranges, folder, base, self.options.cache, state.prepared)
         # Where all that reads it is done, on another machine perhaps, the file itself is not needed.
         state.calibration = cache.load(call.folder, call.stage, call.key, files=False)
-        done = state.calibration is not None and all(
-            cache.load(each.folder, each.stage, each.key) is not None
-            for each in (
-                self._reference_call(name),
-                *(call for kind in state.precisions for call in self._chain(name, kind)[-1:]),
+        done = (
+            not graph.split
+            and state.calibration is not None
+            and all(
+                cache.load(each.folder, each.stage, each.key) is not None
+                for each in (
+                    self._reference_call(name),
+                    *(call for kind in state.precisions for call in self._chain(name, kind)[-1:]),
+                )
             )
         )
         record = self.stages.run(call, worker, files=not done)
         self.state.note(name, record.findings, "calibrate")
         state.calibration = record if calibrate.CALIBRATION in record.files else None
+        if graph.split:
+            self.wholes.pass_on(name, record.files, worker)
 
     def _chain(self, name: str, precision: Precision) -> list[Call]:
         state = self.state.graphs[name]
@@ -354,9 +406,15 @@ class _Run:
         )
 
     def _reference(self, name: str, worker: Worker) -> None:
-        state = self.state.graphs[name]
+        graph, state = self.project.graphs[name], self.state.graphs[name]
+        if graph.part:
+            state.reference = self.wholes.samples(name, graph.part, calls.REFERENCE, worker)
+            return
         state.reference = self.stages.run(self._reference_call(name), worker)
         self.state.note(name, state.reference.findings, "reference")
+        if graph.split:
+            self.wholes.pass_on(name, state.reference.files, worker)
+            return
         state.task = self._task(name, self.output / name, self.output / name / calls.PREPARED, state.prepared, worker)
 
     def _task(
@@ -408,6 +466,15 @@ class _Run:
             self.state.note(target, gates.judge_ports(state.info, io, quantized=graph.quantized), "gate")
 
     def _verify(self, target: Target, worker: Worker) -> None:
+        try:
+            self._compared(target, worker)
+        finally:
+            if chain := self.wholes.ended(target):
+                job = self._job(target, "chain", lambda: UNTIMED, lambda _, worker: self.wholes.run(chain, worker))
+                self.schedule.add(job)
+
+    def _compared(self, target: Target, worker: Worker) -> None:
+        """Run a binary in the emulator, and the project's own command with it."""
         state, graph = self.state.targets[target], self.state.graphs[target.graph]
         if state.compiled is None or state.info is None or graph.reference is None or not graph.reference.files:
             return

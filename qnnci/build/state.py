@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -23,6 +23,8 @@ SETTINGS = {
     "spill-fill": ("gates", "spill_fill_bytes"),
     "vtcm": ("gates", "vtcm_mb"),
     "parity": ("gates", "parity"),
+    "chain-parity": ("gates", "parity"),
+    "split-differs": ("split",),
     "export-parity": ("gates", "parity"),
     "wrong-vtcm": ("compile", "vtcm_mb"),
     "not-verified": ("verify",),
@@ -62,6 +64,8 @@ class GraphState:
     calibration: Record | None = None
     calibrated: dict[Precision, str] = field(default_factory=dict)  # sha256 of the calibration inputs
     reference: Record | None = None
+    cut: Record | None = None  # of a graph with `split`: its parts, what each is fed with, and with what calibrated
+    passed: dict[str, Record] = field(default_factory=dict)
     task: Record | None = None
     exported: Record | None = None
     export_parity: dict[str, Figures] | None = None
@@ -70,6 +74,16 @@ class GraphState:
     verify_seconds: float = UNTIMED
     findings: list[Finding] = field(default_factory=list)
     broken: bool = False
+
+
+@dataclass(slots=True)
+class ChainState:
+    """All parts of a graph on one chip; `ended` are those that were verified, or are not to be."""
+
+    whole: str
+    parts: tuple[Target, ...]
+    ended: set[Target] = field(default_factory=set)
+    parity: Parity | None = None
 
 
 @dataclass(slots=True)
@@ -88,6 +102,16 @@ class TargetState:
         )
 
 
+def _chains(project: Project, targets: Sequence[Target]) -> Iterator[ChainState]:
+    """Where all parts of a graph are built for a chip."""
+    for soc in dict.fromkeys(target.soc for target in targets):
+        by_graph = {target.graph: target for target in targets if target.soc == soc}
+        for whole in dict.fromkeys(project.whole_of(graph) for graph in by_graph):
+            parts = project.members(whole)
+            if project.graphs[whole].split and all(part in by_graph for part in parts):
+                yield ChainState(whole, tuple(by_graph[part] for part in parts))
+
+
 class BuildState:
     """All of it. `findings` are those of the build as a whole, `errors` those that ended a graph or target.
 
@@ -97,7 +121,9 @@ class BuildState:
     def __init__(self, file: ProjectFile, targets: Sequence[Target], output: Path) -> None:
         self.file, self.output = file, output
         self.targets = {target: TargetState() for target in targets}
-        self.graphs = {target.graph: GraphState() for target in targets}
+        wholes = (file.project.whole_of(target.graph) for target in targets)
+        self.graphs = {name: GraphState() for name in dict.fromkeys((*wholes, *(each.graph for each in targets)))}
+        self.chains = {f"{each.whole}-{each.parts[0].soc.name}": each for each in _chains(file.project, targets)}
         self.findings: list[Finding] = []
         self.errors: list[QnnciError] = []
         self.ran: list[Ran] = []

@@ -20,7 +20,7 @@ from qnnci.rules import finding
 Arrays = dict[str, NDArray[Any]]
 # Largest difference that is still rounding, over the largest value of the output. Fusing reorders float32 sums;
 # float16 and fixed point lose a step or two on the way.
-_EXACT, _COARSE = 1e-3, 5e-2
+EXACT, COARSE = 1e-3, 5e-2
 
 
 def differences(
@@ -53,8 +53,8 @@ def differences(
         got = _run(_session(prepared.SerializeToString()), feed, {})
     except Exception as error:  # noqa: BLE001 - as above
         return [finding("prepared-differs", f"the prepared graph does not run on the CPU: {_short(error)}")]
-    limit = _COARSE if _is_coarse(prepared) else _EXACT
-    told = [f"{name}: {why}" for name in want if (why := _unlike(want[name], got.get(name), limit))]
+    limit = COARSE if _is_coarse(prepared) else EXACT
+    told = [f"{name}: {why}" for name in want if (why := unlike(want[name], got.get(name), limit))]
     return [finding("prepared-differs", "; ".join(told))] if told else []
 
 
@@ -87,7 +87,7 @@ def _is_coarse(model: Any) -> bool:
     )
 
 
-def _unlike(want: Any, got: Any, limit: float) -> str:
+def unlike(want: Any, got: Any, limit: float) -> str:
     """Say how an output differs from the wanted one, or nothing."""
     if got is None or np.shape(want) != np.shape(got):
         return f"shape {np.shape(got) if got is not None else None} instead of {np.shape(want)}"

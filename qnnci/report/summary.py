@@ -8,6 +8,7 @@ from itertools import zip_longest
 
 from qnnci.findings import Finding
 from qnnci.manifest import Entry, Manifest
+from qnnci.report.chains import chain_lines
 from qnnci.report.exports import export_lines, task_text
 from qnnci.report.figures import size, worst
 from qnnci.report.problems import Problem, clean, counted, problems, shortened
@@ -32,7 +33,7 @@ def summary(manifest: Manifest, errors: Sequence[Finding] = ()) -> str:
     `errors` are those that are in no manifest, because something else than the model broke.
     """
     findings = [*errors, *(Finding(**record.model_dump()) for record in manifest.findings)]
-    rows = [*(_row(entry, manifest) for entry in manifest.entries), *_rows_without_binary(manifest.entries, findings)]
+    rows = [*(_row(entry, manifest) for entry in manifest.entries), *_rows_without_binary(manifest, findings)]
     passed = sum(entry.passed for entry in manifest.entries)
     spared = excused(manifest.findings) if manifest.passed else None
     mark = "⚠️" if spared else "✅" if manifest.passed else "❌"
@@ -52,6 +53,9 @@ def summary(manifest: Manifest, errors: Sequence[Finding] = ()) -> str:
         blocks.append("\n".join(f"| {' | '.join(line)} |" for line in lines))
     if any(entry.parity for entry in manifest.entries):
         blocks.append(EMULATOR)
+    if manifest.chains:
+        blocks.append("Parts one after the other:")
+        blocks.append("\n".join(f"- {markdown(line)}" for line in chain_lines(manifest.chains)))
     if exports := export_lines(manifest.entries):
         blocks.append("Exported graphs against their original models, on the CPU:")
         blocks.append("\n".join(f"- {markdown(graph)}: {markdown(text)}" for graph, text in exports.items()))
@@ -103,9 +107,10 @@ def _row(entry: Entry, manifest: Manifest) -> tuple[str, ...]:
     )
 
 
-def _rows_without_binary(entries: Sequence[Entry], findings: Sequence[Finding]) -> list[tuple[str, ...]]:
+def _rows_without_binary(manifest: Manifest, findings: Sequence[Finding]) -> list[tuple[str, ...]]:
     """A target that failed to compile has no entry; its findings still say that it was wanted."""
-    built = {(entry.graph, entry.soc) for entry in entries}
+    built = {(entry.graph, entry.soc) for entry in manifest.entries}
+    built |= {(chain.graph, chain.soc) for chain in manifest.chains}
     wanted = dict.fromkeys((f.graph, f.soc) for f in findings if f.graph and f.soc)
     return [("❌", markdown(graph), markdown(soc), *("—",) * 7) for graph, soc in wanted if (graph, soc) not in built]
 

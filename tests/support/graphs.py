@@ -62,6 +62,22 @@ def overflowing(path: Path) -> Path:
     return save(path, nodes, {"x": [1, 64]}, {"y": [1, 64]}, {"big": np.full(1, 3000, np.float32)})
 
 
+def residual(path: Path) -> Path:
+    """MatMuls in a row, the second with what went in added to it; `mask` is read in the middle and at the end."""
+    nodes = [
+        helper.make_node("MatMul", ["x", "w1"], ["a"], name="first"),
+        helper.make_node("Relu", ["a"], ["b"], name="relu"),
+        helper.make_node("MatMul", ["b", "w2"], ["c"], name="second"),
+        helper.make_node("Add", ["c", "b"], ["d"], name="residual"),
+        helper.make_node("Mul", ["d", "mask"], ["e"], name="masked"),
+        helper.make_node("MatMul", ["e", "w3"], ["f"], name="third"),
+        helper.make_node("Mul", ["f", "mask"], ["y"], name="masked_again"),
+    ]
+    shape = [1, 8, 16]
+    weights = {f"w{number}": weight(16, 16) * number for number in (1, 2, 3)}
+    return save(path, nodes, {"x": shape, "mask": shape}, {"y": shape}, weights)
+
+
 def with_external_weights(path: Path) -> Path:
     """Its weights stand in `<name>.data` beside it."""
     model = onnx.load(str(cnn(path)))
