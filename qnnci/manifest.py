@@ -232,6 +232,32 @@ class Chain(Record):
     parity: Parity | None = None
 
 
+class ContextGraph(Record):
+    """A graph of a context, by its name in the project and in the binary, with the EPContext model that runs it."""
+
+    graph: str
+    graph_name: str
+    context_model: Place
+
+
+class SharedContext(Record):
+    """One binary with several graphs, for one chip. Sizes in bytes; `separate_bytes` is that of their own binaries.
+
+    `shared_weights_bytes` is what the graphs have in common. Figures of parity are those of the graphs' own entries.
+    """
+
+    name: str
+    soc: str
+    passed: bool
+    binary: Place
+    sha256: str
+    bytes: int
+    separate_bytes: int
+    shared_weights_bytes: int | None
+    qairt: str
+    graphs: tuple[ContextGraph, ...]
+
+
 class Device(Record):
     """A row of the device-selection table: `ro.soc.model` of a phone to the binary of each graph.
 
@@ -306,6 +332,7 @@ class Manifest(Record):
     entries: tuple[Entry, ...]
     devices: tuple[Device, ...]
     chains: tuple[Chain, ...] = ()
+    contexts: tuple[SharedContext, ...] = ()
     fallback: Literal["cpu"] = "cpu"
     findings: tuple[FindingRecord, ...]
     stages: tuple[StageTime, ...] = ()

@@ -13,7 +13,7 @@ from qnnci.context.read import inspect_all
 from qnnci.errors import QnnciError, refusal
 from qnnci.files import sha256
 from qnnci.findings import Finding
-from qnnci.manifest import Entry, Manifest, Tensor, devices
+from qnnci.manifest import Entry, Manifest, SharedContext, Tensor, devices
 from qnnci.rules import finding
 
 
@@ -34,6 +34,12 @@ def check(manifest: Manifest, place: Callable[[str], Path]) -> list[Finding]:
             found.append(finding("measurement-stale", "figures of a device are of another binary").at(**here))
         if entry.context_model and not place(entry.context_model).is_file():
             found.append(finding("file-missing", f"{entry.context_model} is not there").at(**here))
+    for shared in manifest.contexts:
+        here = {"graph": shared.name, "soc": shared.soc, "stage": "check"}
+        path = place(shared.binary)
+        found += [each.at(**here) for each in _file(shared, path, _sha256(path))]
+        missing = [graph.context_model for graph in shared.graphs if not place(graph.context_model).is_file()]
+        found += [finding("file-missing", f"{name} is not there").at(**here) for name in missing]
     if manifest.devices != devices(manifest.entries):
         found.append(finding("manifest-differs", "the table of devices is not the one that its binaries make"))
     return found
@@ -46,7 +52,7 @@ def _sha256(path: Path) -> str | QnnciError:
         return refusal(error)
 
 
-def _file(entry: Entry, path: Path, made: str | QnnciError) -> Iterator[Finding]:
+def _file(entry: Entry | SharedContext, path: Path, made: str | QnnciError) -> Iterator[Finding]:
     if isinstance(made, QnnciError):
         told = f"cannot be read: {made.message}" if path.exists() else "is not there"
         yield finding("file-missing", f"{entry.binary} {told}")

@@ -60,21 +60,21 @@ class Target:
 
 
 def plan(project: Project, graphs: Sequence[str] = ()) -> tuple[Target, ...]:
-    """Targets of a project in its own order, of some graphs where these are named; a graph that is cut is its parts.
+    """Targets of a project in its own order, of some graphs where these are named; also of a context or a cut graph.
 
     Raises:
         UsageError: a graph that the project has not, with the nearest name.
 
     """
     for name in graphs:
-        if name not in project.graphs:
-            near = difflib.get_close_matches(name, list(project.graphs), n=1)
+        if not project.members(name):
+            near = difflib.get_close_matches(name, [*project.graphs, *project.contexts], n=1)
             hint = f"did you mean {near[0]!r}? " if near else ""
             raise UsageError(f"the project has no graph {name!r}", hint=f"{hint}it has {', '.join(project.graphs)}")
     wanted = {member for name in graphs or project.graphs for member in project.members(name)}
     return tuple(
         Target(
-            graph, soc, project.precision_for(graph, soc), group if (group := project.whole_of(graph)) != graph else ""
+            graph, soc, project.precision_for(graph, soc), group if (group := project.group_of(graph)) != graph else ""
         )
         for graph in project.graphs
         if graph in wanted

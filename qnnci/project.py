@@ -523,6 +523,11 @@ class Project(Model):
     graphs: Annotated[dict[Annotated[str, Field(pattern=GRAPH_NAME)], Graph], Field(min_length=1)] = Field(
         description="The ONNX files, by a name that becomes a folder and part of file names."
     )
+    contexts: dict[
+        Annotated[str, Field(pattern=NAME)], Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_distinct)]
+    ] = Field(
+        {}, description="Route ort: graphs that are also put into one context, by its name, and share weights there."
+    )
     precision: Precisions = PrecisionMap()
     quantize: Quantize = Quantize()
     sdk: Sdk = Sdk()
@@ -584,9 +589,41 @@ class Project(Model):
         return part.of if part else graph
 
     def members(self, name: str) -> tuple[str, ...]:
-        """The graphs to compile that a name stands for: itself, or the parts of a graph that is cut, in order."""
+        """The graphs to compile that a name stands for: itself, the parts of a graph that is cut, those of a context."""
+        if name in self.contexts:
+            return tuple(each for graph in self.contexts[name] for each in self.members(graph))
         parts = {graph.part.index: each for each, graph in self.graphs.items() if graph.part and graph.part.of == name}
         return tuple(parts[index] for index in sorted(parts)) or ((name,) if name in self.graphs else ())
+
+    def group_of(self, graph: str) -> str:
+        """What a graph is built together with others for: a context, a graph that is cut, else only itself."""
+        return next((name for name in self.contexts if graph in self.members(name)), self.whole_of(graph))
+
+    @model_validator(mode="after")
+    def _contexts(self) -> Project:
+        taken: dict[str, str] = {}
+        for name, graphs in self.contexts.items():
+            if name in self.graphs:
+                raise ValueError(f"contexts.{name} has the name of a graph")
+            for graph in graphs:
+                if graph not in self.graphs:
+                    raise ValueError(f"contexts.{name} names {graph!r}; there are {', '.join(self.graphs)}")
+                if self.graphs[graph].part:
+                    whole = self.whole_of(graph)
+                    raise ValueError(f"contexts.{name} names a part: name {whole!r}, which is all of them")
+                if other := taken.get(graph):
+                    raise ValueError(f"{graph} is in two contexts, {other} and {name}")
+                taken[graph] = name
+            if len(self.members(name)) == 1:
+                raise ValueError(f"contexts.{name} has one graph, which shares nothing")
+            if len({self.graph_socs(graph) for graph in graphs}) > 1:
+                raise ValueError(f"contexts.{name}: its graphs are for different chips; give them the same `socs`")
+            if self.route != "ort":
+                raise ValueError(
+                    f"contexts.{name}: graphs share a context on route ort, this is {self.route}; on the SDK routes "
+                    "qnn-context-binary-generator would be given several models, which qnnci does not"
+                )
+        return self
 
     @model_validator(mode="after")
     def _whole_parts(self) -> Project:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from qnnci.errors import UsageError
 from qnnci.findings import Finding
-from qnnci.manifest import Entry, Manifest, StageTime, Wanted, devices, load
+from qnnci.manifest import Entry, Manifest, SharedContext, StageTime, Wanted, devices, load
 from qnnci.rules import finding
 
 NAME = "manifest.json"
@@ -65,6 +65,9 @@ def join(shards: Sequence[Shard], folder: Path) -> Manifest:
         targets=tuple(dict.fromkeys(target for shard in shards for target in shard.manifest.targets)),
         entries=entries,
         devices=devices(entries),
+        contexts=tuple(
+            _moved_context(each, shard.path.parent, folder) for shard in shards for each in shard.manifest.contexts
+        ),
         chains=tuple(dict.fromkeys(chain for shard in shards for chain in shard.manifest.chains)),
         findings=tuple(findings),
         stages=_stages([shard.manifest for shard in shards]),
@@ -89,6 +92,14 @@ def _moved(entry: Entry, old: Path, new: Path) -> Entry:
     start = os.path.relpath(old, new)
     paths = {"binary": entry.binary, "context_model": entry.context_model}
     return entry.model_copy(update={name: os.path.normpath(Path(start, path)) for name, path in paths.items() if path})
+
+
+def _moved_context(shared: SharedContext, old: Path, new: Path) -> SharedContext:
+    def moved(path: str) -> str:
+        return os.path.normpath(Path(os.path.relpath(old, new), path))
+
+    graphs = tuple(each.model_copy(update={"context_model": moved(each.context_model)}) for each in shared.graphs)
+    return shared.model_copy(update={"binary": moved(shared.binary), "graphs": graphs})
 
 
 def _stages(manifests: Iterable[Manifest]) -> tuple[StageTime, ...]:

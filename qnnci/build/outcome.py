@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,11 +18,13 @@ from qnnci.findings import Finding
 from qnnci.manifest import (
     Chain,
     ChainPart,
+    ContextGraph,
     Entry,
     Figures,
     FindingRecord,
     Manifest,
     Measured,
+    SharedContext,
     StageTime,
     Wanted,
     devices,
@@ -104,6 +107,7 @@ def finish(build: BuildState, *, whole: bool = True) -> Built:
         targets=tuple(Wanted(graph=target.graph, soc=target.soc.name) for target in targets),
         entries=entries,
         devices=devices(entries),
+        contexts=tuple(_contexts(build, entries)) if whole else (),
         chains=tuple(_chains(build, entries)) if whole else (),
         findings=tuple(FindingRecord.model_validate(each.to_json()) for each in findings),
         stages=tuple(_times(build)),
@@ -128,6 +132,35 @@ def _chains(build: BuildState, entries: Sequence[Entry]) -> Iterator[Chain]:
             yield Chain(graph=chain.whole, soc=soc, passed=passed, parts=links, parity=chain.parity)
 
 
+def _contexts(build: BuildState, entries: Sequence[Entry]) -> Iterator[SharedContext]:
+    """Of each context that was compiled; it is as good as the worst of its graphs by itself."""
+    passed = {(entry.graph, entry.soc) for entry in entries if entry.passed}
+    for shared in build.shared:
+        if shared.made is None or shared.info is None:
+            continue
+        folder = build.output / shared.name / shared.soc.name
+        good = all((target.graph, target.soc.name) in passed for target in shared.targets)
+        yield SharedContext(
+            name=shared.name,
+            soc=shared.soc.name,
+            passed=good and not gates.failed(shared.findings, build.project.fail_on),
+            binary=os.path.relpath(folder / shared.binary, build.output),
+            sha256=shared.made.files[shared.binary],
+            bytes=(folder / shared.binary).stat().st_size,
+            separate_bytes=shared.separate_bytes,
+            shared_weights_bytes=max((graph.shared_weights_bytes or 0 for graph in shared.info.graphs), default=None),
+            qairt=shared.info.build_id,
+            graphs=tuple(
+                ContextGraph(
+                    graph=target.graph,
+                    graph_name=name,
+                    context_model=os.path.relpath(folder / shared.context_model(target), build.output),
+                )
+                for target, name in zip(shared.targets, shared.made.data["names"], strict=True)
+            ),
+        )
+
+
 def _exports(build: BuildState) -> Iterator[Exported]:
     for name, graph in build.graphs.items():
         if graph.exported and PREPARED in graph.prepared:
@@ -140,13 +173,14 @@ def _times(build: BuildState) -> Iterator[StageTime]:
     targets = {target.id: target for target in build.targets}
     graphs = {f"{target.graph}-{target.precision}": target.graph for target in build.targets}  # of a conversion
     graphs |= {name: name for name in build.graphs}
-    chains = {name: chain for name, chain in build.chains.items() if name not in targets}
+    several = {name: (each.whole, each.parts[0].soc.name) for name, each in build.chains.items() if name not in targets}
+    several |= {each.id: (each.name, each.soc.name) for each in build.shared if each.id not in targets}
     for ran in sorted(build.ran, key=lambda each: each.began):
-        chain = chains.get(ran.what)
-        target = chain.parts[0] if chain else None if ran.what in graphs else targets.get(ran.what)
+        target = None if ran.what in graphs else targets.get(ran.what)
+        name, soc = (target.graph, target.soc.name) if target else several.get(ran.what, (graphs.get(ran.what, ""), ""))
         yield StageTime(
-            graph=chain.whole if chain else target.graph if target else graphs.get(ran.what, ""),
-            soc=target.soc.name if target else "",
+            graph=name,
+            soc=soc,
             stage=ran.stage,
             state=ran.state,
             began=ran.began,

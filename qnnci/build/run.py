@@ -17,6 +17,7 @@ from qnnci.build.cache import Record
 from qnnci.build.calls import Call
 from qnnci.build.outcome import MANIFEST, REPORT, Built, finish
 from qnnci.build.routes import OrtRoute, route_of
+from qnnci.build.shared import Contexts
 from qnnci.build.stage import Event, Stages, now, prepare
 from qnnci.build.state import UNTIMED, BuildState, Ran
 from qnnci.build.whole import Wholes
@@ -104,6 +105,7 @@ class _Run:
         self.route = OrtRoute(file) if options.until == "prepare" else route_of(file, options.cache)
         self.stages = Stages(file.base, limit, listen, self.state.ran)
         self.wholes = Wholes(self.state, self.stages, self.route.order)
+        self.contexts = Contexts(self.state, self.stages)
         self.workers = [Worker() for _ in range(options.jobs)]
         self.schedule: Schedule[Worker] = Schedule(self.workers, Worker.interrupt)
 
@@ -464,6 +466,9 @@ class _Run:
         if self.project.route == "ort":
             io = self.project.quantize_for(target.graph).io
             self.state.note(target, gates.judge_ports(state.info, io, quantized=graph.quantized), "gate")
+        if shared := self.contexts.compiled(target, call):
+            job = self._job(target, "share", lambda: UNTIMED, lambda _, worker: self.contexts.run(shared, worker))
+            self.schedule.add(job)
 
     def _verify(self, target: Target, worker: Worker) -> None:
         try:

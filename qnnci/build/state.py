@@ -16,6 +16,7 @@ from qnnci.manifest import Figures, Measured, Parity, Task
 from qnnci.plan import Target
 from qnnci.project import Precision, Project
 from qnnci.project_file import ProjectFile
+from qnnci.soc import Soc
 
 # What a finding is held against, below the graph's own settings or the project's: there a person changes it.
 SETTINGS = {
@@ -87,6 +88,38 @@ class ChainState:
 
 
 @dataclass(slots=True)
+class SharedState:
+    """A context of several graphs on one chip, beside the binaries of their own. Sizes in bytes."""
+
+    name: str
+    targets: tuple[Target, ...]
+    made: Record | None = None
+    info: ContextInfo | None = None
+    separate_bytes: int = 0
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def soc(self) -> Soc:
+        return self.targets[0].soc
+
+    @property
+    def id(self) -> str:
+        return f"{self.name}-{self.soc.name}"
+
+    @property
+    def stem(self) -> str:
+        return f"{self.name}_{self.soc.name}_{self.soc.dsp_arch}"
+
+    @property
+    def binary(self) -> str:
+        return f"{self.stem}.bin"
+
+    def context_model(self, target: Target) -> str:
+        """The EPContext model of one of its graphs."""
+        return f"{self.stem}_{target.graph}_ctx.onnx"
+
+
+@dataclass(slots=True)
 class TargetState:
     compiled: Record | None = None
     info: ContextInfo | None = None
@@ -112,6 +145,16 @@ def _chains(project: Project, targets: Sequence[Target]) -> Iterator[ChainState]
                 yield ChainState(whole, tuple(by_graph[part] for part in parts))
 
 
+def _shared(project: Project, targets: Sequence[Target]) -> Iterator[SharedState]:
+    """Where all graphs of a context are built for a chip."""
+    for name in project.contexts:
+        for soc in dict.fromkeys(target.soc for target in targets):
+            by_graph = {target.graph: target for target in targets if target.soc == soc}
+            graphs = project.members(name)
+            if all(graph in by_graph for graph in graphs):
+                yield SharedState(name, tuple(by_graph[graph] for graph in graphs))
+
+
 class BuildState:
     """All of it. `findings` are those of the build as a whole, `errors` those that ended a graph or target.
 
@@ -124,6 +167,7 @@ class BuildState:
         wholes = (file.project.whole_of(target.graph) for target in targets)
         self.graphs = {name: GraphState() for name in dict.fromkeys((*wholes, *(each.graph for each in targets)))}
         self.chains = {f"{each.whole}-{each.parts[0].soc.name}": each for each in _chains(file.project, targets)}
+        self.shared = tuple(_shared(file.project, targets))
         self.findings: list[Finding] = []
         self.errors: list[QnnciError] = []
         self.ran: list[Ran] = []
@@ -134,6 +178,10 @@ class BuildState:
 
     def folder(self, target: Target) -> Path:
         return self.output / target.graph / target.soc.name
+
+    def shared_by(self, target: Target) -> SharedState | None:
+        """The context that a target is in, where it is built."""
+        return next((each for each in self.shared if target in each.targets), None)
 
     def targets_of(self, graph: str) -> list[Target]:
         return [target for target in self.targets if target.graph == graph]
@@ -170,4 +218,5 @@ class BuildState:
         found = [self.findings]
         found += [state.findings for state in self.graphs.values()]
         found += [state.findings for state in self.targets.values()]
+        found += [shared.findings for shared in self.shared]
         return [each for findings in found for each in findings]

@@ -8,7 +8,7 @@ from itertools import zip_longest
 
 from qnnci.findings import Finding
 from qnnci.manifest import Entry, Manifest
-from qnnci.report.chains import chain_lines
+from qnnci.report.chains import chain_lines, context_lines
 from qnnci.report.exports import export_lines, task_text
 from qnnci.report.figures import size, worst
 from qnnci.report.problems import Problem, clean, counted, problems, shortened
@@ -56,6 +56,9 @@ def summary(manifest: Manifest, errors: Sequence[Finding] = ()) -> str:
     if manifest.chains:
         blocks.append("Parts one after the other:")
         blocks.append("\n".join(f"- {markdown(line)}" for line in chain_lines(manifest.chains)))
+    if manifest.contexts:
+        blocks.append("Graphs that share a context:")
+        blocks.append("\n".join(f"- {markdown(line)}" for line in context_lines(manifest.contexts)))
     if exports := export_lines(manifest.entries):
         blocks.append("Exported graphs against their original models, on the CPU:")
         blocks.append("\n".join(f"- {markdown(graph)}: {markdown(text)}" for graph, text in exports.items()))
@@ -110,6 +113,7 @@ def _row(entry: Entry, manifest: Manifest) -> tuple[str, ...]:
 def _rows_without_binary(manifest: Manifest, findings: Sequence[Finding]) -> list[tuple[str, ...]]:
     """A target that failed to compile has no entry; its findings still say that it was wanted."""
     built = {(entry.graph, entry.soc) for entry in manifest.entries}
+    built |= {(shared.name, shared.soc) for shared in manifest.contexts}
     built |= {(chain.graph, chain.soc) for chain in manifest.chains}
     wanted = dict.fromkeys((f.graph, f.soc) for f in findings if f.graph and f.soc)
     return [("❌", markdown(graph), markdown(soc), *("—",) * 7) for graph, soc in wanted if (graph, soc) not in built]

@@ -19,7 +19,7 @@ from qnnci.context.info import ContextInfo, TensorInfo
 from qnnci.findings import Finding, ranked
 from qnnci.manifest import Entry, Manifest, Parity
 from qnnci.manifest_diff import EFFECTS, Change
-from qnnci.report.chains import chain_lines
+from qnnci.report.chains import chain_lines, context_lines
 from qnnci.report.exports import export_lines, task_text
 from qnnci.report.problems import clean, problems, shortened
 from qnnci.report.verdict import marred
@@ -147,7 +147,7 @@ def show_results(manifest: Manifest, out: Console) -> None:
     out.print(table)
     if any(entry.parity for entry in manifest.entries):
         out.print("cosine and SNR are the worst output's, from the host emulator: it checks numbers, not speed")
-    for line in chain_lines(manifest.chains):
+    for line in (*chain_lines(manifest.chains), *context_lines(manifest.contexts)):
         out.print(escape(line))
     show_exports(export_lines(manifest.entries), out)
 

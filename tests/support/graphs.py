@@ -62,6 +62,17 @@ def overflowing(path: Path) -> Path:
     return save(path, nodes, {"x": [1, 64]}, {"y": [1, 64]}, {"big": np.full(1, 3000, np.float32)})
 
 
+def dense(path: Path, rows: int) -> Path:
+    """Two MatMuls with the same weights whatever the number of rows is."""
+    nodes = [
+        helper.make_node("MatMul", ["x", "w1"], ["a"], name="first"),
+        helper.make_node("Relu", ["a"], ["b"], name="relu"),
+        helper.make_node("MatMul", ["b", "w2"], ["y"], name="second"),
+    ]
+    shape = [1, rows, 256]
+    return save(path, nodes, {"x": shape}, {"y": shape}, {"w1": weight(256, 256), "w2": weight(256, 256) * 2})
+
+
 def residual(path: Path) -> Path:
     """MatMuls in a row, the second with what went in added to it; `mask` is read in the middle and at the end."""
     nodes = [
