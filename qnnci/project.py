@@ -589,7 +589,7 @@ class Project(Model):
         return part.of if part else graph
 
     def members(self, name: str) -> tuple[str, ...]:
-        """The graphs to compile that a name stands for: itself, the parts of a graph that is cut, those of a context."""
+        """The graphs to compile that a name stands for: itself, the parts of a cut graph, or those of a context."""
         if name in self.contexts:
             return tuple(each for graph in self.contexts[name] for each in self.members(graph))
         parts = {graph.part.index: each for each, graph in self.graphs.items() if graph.part and graph.part.of == name}
