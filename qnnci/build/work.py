@@ -69,6 +69,7 @@ def prepare_stage(*, source: str, folder: str, inputs: Json, simplify: bool) -> 
 def check_stage(*, model: str, inputs: Json) -> Json:
     """What is known to be bad or costly on HTP in a graph; also its nodes' names, to lead log lines back to."""
     from qnnci.model.check import check
+    from qnnci.model.forecast import forecast
     from qnnci.model.graph import load, walk
 
     path = Path(model)
@@ -78,6 +79,7 @@ def check_stage(*, model: str, inputs: Json) -> Json:
         "findings": plain(check(path, inputs=_inputs(inputs))),
         "nodes": [node.name for node in nodes],
         "quantized": quantized,
+        "forecast": forecast(path),
     }
 
 

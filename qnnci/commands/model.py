@@ -53,6 +53,10 @@ def check(model: str, inputs: Sequence[str], fail_on: str, *, as_json: bool) -> 
     with tempfile.TemporaryDirectory(prefix="qnnci-check-") as name, alone() as (stages, worker):
         record = stages.run(calls.Call(graph_name(model), "check", Path(name), arguments, key=""), worker)
     _print(record.findings, as_json=as_json)
+    if not as_json and "forecast" in record.data:
+        from qnnci.model.forecast import in_words
+
+        click.echo(in_words(record.data["forecast"]))
     if not record.findings and not as_json:
         click.echo("nothing stands between this model and the HTP, as far as it can be known without compiling")
     bad = failed(record.findings, cast("FailOn", fail_on))

@@ -17,6 +17,7 @@ from support.harm import harmed
 from qnnci.errors import QnnciError, UsageError
 from qnnci.model import ops
 from qnnci.model.check import check
+from qnnci.model.forecast import forecast, in_words
 from qnnci.model.graph import describe
 from qnnci.project import Input
 
@@ -336,3 +337,12 @@ def test_harmed_models_are_errors_or_findings(data, models, tmp_path):
     with contextlib.suppress(QnnciError):
         found = check(path, inputs={"input": Input(shape=(1, 576)), "state": Input(shape=(2, 1, 128))})
         assert all(each.message for each in found)
+
+
+def test_a_forecast_of_what_weights_make_in_each_precision(tmp_path):
+    made = forecast(stretched(tmp_path))
+    floats = 64 * 4096 * 4096
+    assert made["parameters"] >= floats
+    assert made["bytes"]["float32"] - made["bytes"]["fp16"] == 2 * (made["bytes"]["fp16"] - made["bytes"]["w8"])
+    assert 0 <= made["bytes"]["w4"] - floats // 2 < 10_000
+    assert "4.3 GB in float32, 2.1 GB in fp16, 1.1 GB in w8, 0.5 GB in w4" in in_words(made)
