@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import onnx
 import pytest
@@ -12,7 +13,10 @@ from support import graphs
 from support.command import project, qnnci
 
 from qnnci import manifest
-from qnnci.build.shared import judge
+from qnnci.build.cache import Record
+from qnnci.build.calls import Call
+from qnnci.build.shared import Contexts, judge
+from qnnci.build.state import BuildState
 from qnnci.context.info import ContextInfo, GraphInfo, TensorInfo
 from qnnci.errors import UsageError
 from qnnci.plan import matrix, plan
@@ -70,6 +74,20 @@ def test_a_graph_that_does_not_compile_keeps_the_context_from_being_made(tmp_pat
     made = manifest.load(tmp_path / "build/manifest.json")
     assert [entry.graph for entry in made.entries] == ["short"]
     assert made.contexts == ()
+
+
+def test_a_process_in_which_sharing_failed_is_not_used_again(tmp_path):
+    """The provider would give its graphs to the next context."""
+    file = load(written(tmp_path, {"both": ["short", "long"]}))
+    targets = plan(file.project)
+    stops = []
+    contexts = Contexts(BuildState(file, targets, tmp_path), SimpleNamespace(run=lambda *_: Record()))
+    for target in targets:
+        options = {"model": "m", "fp16": True, "soc_id": 69, "vtcm_mb": 8, "optimization": 3}
+        shared = contexts.compiled(target, Call(target.id, "compile", tmp_path, options, "key"))
+    assert shared is not None
+    contexts.run(shared, SimpleNamespace(stop=lambda: stops.append("stopped")))
+    assert stops == ["stopped"]
 
 
 def test_one_job_has_all_graphs(tmp_path):

@@ -13,7 +13,8 @@ import onnx
 from qnnci.errors import UsageError
 from qnnci.files import replacing
 from qnnci.model.fold import fold
-from qnnci.model.graph import broken_graphs, label, load, static_shape
+from qnnci.model.graph import broken_graphs, elements, label, load, static_shape
+from qnnci.model.infer import SMALL
 from qnnci.model.named import known
 from qnnci.model.names import reads
 
@@ -42,13 +43,29 @@ def cut(model: Path, cuts: Sequence[Sequence[str]], outs: Sequence[Path]) -> lis
     with broken_graphs(model):
         whole = load(model)
         split = _Split(whole.graph, cuts)
-        types = fold(load(model), str(model)).types
+        types = fold(_light(whole), str(model)).types
         for out, part, nodes in zip(outs, split.parts, split.nodes, strict=True):
             made = _model(whole, part, nodes, types)
             with replacing(out) as scratch:
                 scratch.write_bytes(made.SerializeToString(deterministic=True))
             del made
         return split.parts
+
+
+def _light(whole: Any) -> Any:
+    """The same graph without the bytes of its weights: no shape follows from them, and they would be there twice."""
+    light = onnx.ModelProto(ir_version=whole.ir_version)
+    light.opset_import.extend(whole.opset_import)
+    for field in ("node", "input", "output"):
+        getattr(light.graph, field).extend(getattr(whole.graph, field))
+    for tensor in whole.graph.initializer:
+        if elements(tensor) <= SMALL:
+            light.graph.initializer.append(tensor)
+        else:
+            light.graph.initializer.add(
+                name=tensor.name, data_type=tensor.data_type, dims=tensor.dims, data_location=onnx.TensorProto.EXTERNAL
+            )
+    return light
 
 
 class _Split:
