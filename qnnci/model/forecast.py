@@ -1,4 +1,4 @@
-"""How large the weights of a graph will be in each precision, by dims alone: a forecast, the compiler pads and packs."""
+"""How large the weights of a graph will be in each precision, by dims alone: a forecast, compilers pad and pack."""
 
 from __future__ import annotations
 
