@@ -5,7 +5,8 @@ A report is a JSON file with one object, of one of two forms:
     {"value": 0.12}                                             the command computed the metric itself
     {"reference": ["a cat", …], "hypothesis": ["a bat", …]}     what the original gave, and what the other model gives
 
-From the second, `wer`, `cer` and `top1` are computed here; a metric of any other name needs `value`.
+From the second, `wer`, `cer` and `top1` are computed here, and `map`, whose samples are boxes with labels and scores
+(see `qnnci.detection`); a metric of any other name needs `value`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from qnnci.errors import UsageError
 MOST_BYTES = 64 << 20
 FORMS = '{"value": 0.12}, or {"reference": [one text or label a sample], "hypothesis": [as many]}'
 _KEYS = ("value", "reference", "hypothesis")
+MAP = "map"
 _LISTS = ("reference", "hypothesis")
 
 
@@ -109,8 +111,22 @@ def _score(report: dict[str, Any], metric: str) -> Score:
     missing = [key for key in _LISTS if key not in report]
     if missing:
         raise UsageError(f"the report has no `{missing[0] if lists else 'value'}`")
+    if metric == MAP:
+        return Score(metric, _map(report), len(report["reference"]))
     reference, hypothesis = (_samples(report[key], key) for key in _LISTS)
     return Score(metric, measure(metric, reference, hypothesis), len(reference))
+
+
+def _map(report: dict[str, Any]) -> float:
+    from qnnci.detection import mean_average_precision
+
+    for key in _LISTS:
+        if not isinstance(report[key], list):
+            raise UsageError(f"`{key}` is {_kind(report[key])}, not a list")
+    reference, hypothesis = (report[key] for key in _LISTS)
+    if len(reference) != len(hypothesis):
+        raise UsageError(f"`reference` has {len(reference)} samples, `hypothesis` {len(hypothesis)}")
+    return mean_average_precision(reference, hypothesis)
 
 
 def _number(value: Any) -> float:

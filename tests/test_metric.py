@@ -120,3 +120,41 @@ def test_an_error_rate_is_none_of_a_text_against_itself_and_never_negative(pairs
     assert measure(metric, reference, reference) == 0
     assert measure("top1", reference, reference) == 1
     assert measure(metric, reference, hypothesis) >= 0
+
+
+BOX, OTHER = [0, 0, 10, 10], [50, 50, 20, 20]
+TRUTH = {"boxes": [BOX, OTHER], "labels": ["cat", "dog"]}
+
+
+@pytest.mark.parametrize(
+    ("found", "wanted"),
+    [
+        ({**TRUTH, "scores": [0.9, 0.8]}, 1.0),
+        ({"boxes": [BOX], "labels": ["cat"], "scores": [0.9]}, 0.5),
+        ({"boxes": [OTHER, BOX], "labels": ["cat", "dog"], "scores": [0.9, 0.8]}, 0.0),
+        ({"boxes": [], "labels": [], "scores": []}, 0.0),
+        ({"boxes": [[0, 0, 10, 8], OTHER], "labels": ["cat", "dog"], "scores": [0.9, 0.8]}, 0.85),
+        ({"boxes": [BOX], "labels": ["bird"], "scores": [1]}, 0.0),
+    ],
+)
+def test_mean_average_precision(found, wanted):
+    report = json.dumps({"reference": [TRUTH], "hypothesis": [found]}).encode()
+    score = parse_report(report, "map")
+    assert score.value == pytest.approx(wanted, abs=0.01)
+    assert score.samples == 1
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        {"reference": [TRUTH], "hypothesis": []},
+        {"reference": [TRUTH], "hypothesis": [TRUTH]},
+        {"reference": ["a"], "hypothesis": ["b"]},
+        {"reference": [{"boxes": [], "labels": []}], "hypothesis": [{"boxes": [], "labels": [], "scores": []}]},
+        {"reference": [TRUTH], "hypothesis": [{"boxes": [[1, 2]], "labels": [1], "scores": [1]}]},
+        {"reference": 1, "hypothesis": 2},
+    ],
+)
+def test_boxes_that_are_none(report):
+    with pytest.raises(UsageError):
+        parse_report(json.dumps(report).encode(), "map")
