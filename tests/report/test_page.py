@@ -217,7 +217,7 @@ sizes = st.one_of(st.none(), st.integers(0, 1 << 50))
 
 
 @given(st.lists(st.tuples(st.integers(1, 1 << 50), sizes, sizes, sizes, sizes), max_size=5))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_a_stack_has_no_gap_and_ends_where_its_sum_is(rows):
     names = ("bytes", "const_bytes", "op_data_bytes", "spill_fill_bytes", "io_bytes")
     entries = [entry("g", "s", **dict(zip(names, row, strict=True))) for row in rows]
@@ -233,7 +233,7 @@ def test_a_stack_has_no_gap_and_ends_where_its_sum_is(rows):
 
 
 @given(figures, st.one_of(st.none(), st.floats(-1, 1)))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_a_dot_is_inside_of_its_strip(snr, cosine):
     build = entry("g", "s")
     outputs = {"o": build.parity.outputs["x"].model_copy(update={"snr_db": snr, "cosine": cosine})}
